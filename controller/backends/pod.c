@@ -165,7 +165,8 @@ static int heed_signals(struct pod_keeper *k, struct err *err)
 /* The rules come before the interfaces that they are for. */
 static int lay_network(struct pod_parts *p, struct err *err)
 {
-    if (pod_link_find(p->pod, p->outer, &p->link, err) < 0)
+    if (pod_link_tied(p->pod, p->outer, err) < 0 ||
+        pod_link_find(p->pod, p->outer, &p->link, err) < 0)
         return -1;
     if (setns(p->outer, CLONE_NEWNET) < 0)
         return err_sys(err, "cannot enter the pod's network");

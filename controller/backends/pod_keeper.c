@@ -38,18 +38,9 @@ enum {
     AGAIN_MS = 60000 /* and so long until the next time */
 };
 
-/* ---- who connected ---- */
-
-struct seen {
-    uint32_t address, count; /* of IPv4, in the host's order */
-    uint16_t port;
-    bool refused;
-};
-
 struct keeper {
     const struct pod_keeper *of;
-    struct seen seen[POD_INBOUND_MAX];
-    unsigned n;
+    struct pod_seen seen;
     uint64_t due; /* 0: nothing is to be told */
     uint64_t told;
 };
@@ -61,22 +52,9 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* The last place is for all that have none: address and port 0. */
 static void count(struct keeper *k, uint32_t address, uint16_t port, bool refused)
 {
-    unsigned i = 0;
-    while (i < k->n && (k->seen[i].address != address || k->seen[i].port != port ||
-                        k->seen[i].refused != refused))
-        i++;
-    if (i == POD_INBOUND_MAX) {
-        i = POD_INBOUND_MAX - 1;
-        k->seen[i].address = k->seen[i].port = 0;
-        k->seen[i].refused = refused;
-    } else if (i == k->n) {
-        k->seen[k->n++] = (struct seen){.address = address, .port = port, .refused = refused};
-    }
-    if (k->seen[i].count < UINT32_MAX)
-        k->seen[i].count++;
+    pod_seen_count(&k->seen, address, port, refused);
     uint64_t soon = now_ms() + FIRST_MS;
     if (k->due == 0)
         k->due = k->told && k->told + AGAIN_MS > soon ? k->told + AGAIN_MS : soon;
@@ -168,14 +146,7 @@ static int tell_seen(struct keeper *k)
 {
     struct msg m;
     msg_init(&m, W_POD_INBOUND);
-    msg_put_u32(&m, k->n);
-    for (unsigned i = 0; i < k->n; i++) {
-        msg_put_u32(&m, k->seen[i].address);
-        msg_put_u32(&m, k->seen[i].port);
-        msg_put_u32(&m, k->seen[i].count);
-        msg_put_u8(&m, k->seen[i].refused);
-    }
-    k->n = 0;
+    pod_seen_put(&k->seen, &m);
     k->due = 0;
     k->told = now_ms();
     return say(&m);

@@ -34,7 +34,7 @@ struct cni_answer {
     bool met; /* there is a daemon, whatever it answers */
     enum pod_end end;
     char text[POD_TEXT_MAX], dir[POD_DIR_MAX];
-    char *env; /* a text for a shell; malloc'd */
+    char *env; /* a text for a shell; to GC the containers of other lists, a line each; malloc'd */
 };
 
 /* cni_call.c: the environment's and the input's words. 0, or a code with err. */
@@ -46,8 +46,9 @@ int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err);
 int cni_pin(const struct cni_call *c, struct err *err);
 /* The pod gets its interface back, if it is there, and the pin goes. What is absent is fine. */
 int cni_unpin(const struct cni_call *c, const char *container, struct err *err);
-/* All pins but those of the containers that the call lists. */
-int cni_unpin_others(const struct cni_call *c, struct err *err);
+/* All pins but those of the containers that the call lists, and of the ones that are other lists'
+ * of plugins: kept, a line each. */
+int cni_unpin_others(const struct cni_call *c, const char *kept, struct err *err);
 /* The environment into the pod's volume, if it has one. Where that is the plugin says itself: it is
  * root, and whoever answers for the daemon must not choose what it writes to. */
 int cni_lay_env(const struct cni_call *c, const struct cni_answer *a, struct err *err);

@@ -93,6 +93,10 @@ static int read_environment(struct cni_call *c, struct err *err)
             err_set(err, ERR_PARSE, "CNI_ARGS: a name is too long");
         return CNI_ENVIRONMENT;
     }
+    if ((c->q.op == POD_ADD || c->q.op == POD_GC) && !pod_word_ok(c->q.list, POD_LIST_MAX)) {
+        err_set(err, ERR_PARSE, "the configuration's name is missing or malformed");
+        return CNI_CONFIG;
+    }
     if (c->q.op && !pod_request_ok(&c->q)) {
         err_set(err, ERR_PARSE,
                 "CNI_CONTAINERID, or what CNI_ARGS says of the pod, is missing or malformed");
@@ -140,6 +144,9 @@ static int read_input(struct cni_call *c, struct err *err)
     c->socket = text_of(c->config, "socket", "/run/durward/node.sock");
     c->netns = text_of(c->config, "netns", "/run/netns");
     c->kubelet = text_of(c->config, "kubelet", "/var/lib/kubelet");
+    const char *list = text_of(c->config, "name", "");
+    if (strlen(list) <= POD_LIST_MAX)
+        memcpy(c->q.list, list, strlen(list) + 1);
     return 0;
 }
 
@@ -190,7 +197,8 @@ static int add_line(struct buf *to, const char *pair)
     return buf_append(to, "'\n", 2);
 }
 
-static int get_env(struct cni_answer *a, struct msg *m)
+/* lines: for a shell; else containers. */
+static int get_words(struct cni_answer *a, bool lines, struct msg *m)
 {
     static char pair[32 * 1024];
     struct buf text;
@@ -198,14 +206,16 @@ static int get_env(struct cni_answer *a, struct msg *m)
     buf_init(&text, ENV_MAX);
     int r = msg_get_u32(m, &n);
     for (uint32_t i = 0; r == 0 && i < n; i++)
-        if (msg_get_str(m, pair, sizeof pair) < 0 || add_line(&text, pair) < 0)
+        if (msg_get_str(m, pair, sizeof pair) < 0 ||
+            (lines ? add_line(&text, pair) < 0
+                   : !pod_word_ok(pair, POD_CONTAINER_MAX) || buf_printf(&text, "%s\n", pair) < 0))
             r = -1;
     a->env = r == 0 && msg_end(m) == 0 ? slice_dup(buf_slice(&text)) : NULL;
     buf_free(&text);
     return a->env ? 0 : -1;
 }
 
-static int read_answer(int fd, struct cni_answer *a, struct err *err)
+static int read_answer(int fd, enum pod_op op, struct cni_answer *a, struct err *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     struct msg m;
@@ -218,7 +228,8 @@ static int read_answer(int fd, struct cni_answer *a, struct err *err)
         return err_set(err, ERR_UNREADY, "the node's Durward has ended, or takes too long");
     int r = m.type == W_POD_DONE && msg_get_u8(&m, &end) == 0 && end < POD_ENDS &&
                     msg_get_str(&m, a->text, sizeof a->text) == 0 &&
-                    msg_get_str(&m, a->dir, sizeof a->dir) == 0 && get_env(a, &m) == 0
+                    msg_get_str(&m, a->dir, sizeof a->dir) == 0 &&
+                    get_words(a, op != POD_GC, &m) == 0
                 ? 0
                 : err_set(err, ERR_UPSTREAM, "the node's Durward is of another version");
     if (r == 0)
@@ -236,7 +247,7 @@ int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err)
     ret->met = true;
     msg_init(&m, W_POD);
     pod_request_put(&c->q, &m);
-    int r = msg_send(fd, &m) == 0 ? read_answer(fd, ret, err)
+    int r = msg_send(fd, &m) == 0 ? read_answer(fd, c->q.op, ret, err)
                                   : err_set(err, ERR_UNREADY, "the node's Durward does not listen");
     msg_done(&m);
     close(fd);

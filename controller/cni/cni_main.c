@@ -89,9 +89,13 @@ static int gc(const struct cni_call *c)
 {
     struct err err = {0};
     struct cni_answer a = {.env = NULL};
-    int asked = cni_ask(c, &a, &err);
+    int r = cni_ask(c, &a, &err);
+    if (r == 0 && a.end != POD_OK)
+        r = err_set(&err, ERR_UNREADY, "%s", a.text);
+    if (r == 0)
+        r = cni_unpin_others(c, a.env, &err);
     free(a.env);
-    return asked < 0 || cni_unpin_others(c, &err) < 0 ? fail(c, CNI_AGAIN, err.text) : 0;
+    return r < 0 ? fail(c, CNI_AGAIN, err.text) : 0;
 }
 
 static int ask(const struct cni_call *c)

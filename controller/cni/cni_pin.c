@@ -25,6 +25,17 @@ static int path_of(const struct cni_call *c, const char *container, char to[PATH
     return n > 0 && n < PATH ? 0 : err_set(err, ERR_LIMIT, "the path of a namespace is too long");
 }
 
+/* Whose it is stands in it, where nobody changes it but root of the node: so the daemon finds no
+ * other pod's. */
+static int tie(const struct cni_call *c, struct err *err)
+{
+    int pod = open(c->pod_path, O_RDONLY | O_CLOEXEC);
+    int r = pod < 0 ? err_sys(err, "%s", c->pod_path) : pod_link_tie(pod, err);
+    if (pod >= 0)
+        close(pod);
+    return r;
+}
+
 int cni_pin(const struct cni_call *c, struct err *err)
 {
     char path[PATH];
@@ -34,19 +45,56 @@ int cni_pin(const struct cni_call *c, struct err *err)
     if (fd < 0)
         return err_sys(err, "cannot make %s", path);
     close(fd);
-    if (unshare(CLONE_NEWNET) == 0 && mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) == 0)
+    int r = unshare(CLONE_NEWNET) < 0 ? err_sys(err, "a network namespace") : tie(c, err);
+    if (r == 0 && mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) == 0)
         return 0;
-    err_sys(err, "cannot pin a network namespace at %s", path);
+    if (r == 0)
+        err_sys(err, "cannot pin a network namespace at %s", path);
     unlink(path);
     return -1;
 }
 
-/* The pod's own namespace may be gone, with all that is in it. */
+/* Whether a thread is in this namespace, of one process. */
+static bool is_in(int proc, const char *pid, const struct stat *netns)
+{
+    char path[PATH];
+    struct stat st;
+    bool found = false;
+    snprintf(path, sizeof path, "%.20s/task", pid);
+    int at = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = at < 0 ? NULL : fdopendir(at);
+    if (d == NULL && at >= 0)
+        close(at);
+    for (const struct dirent *e; d && !found && (e = readdir(d)) != NULL;) {
+        snprintf(path, sizeof path, "%.20s/ns/net", e->d_name);
+        found = fstatat(dirfd(d), path, &st, 0) == 0 && st.st_dev == netns->st_dev &&
+                st.st_ino == netns->st_ino;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* Whether anybody lives on in the pod. What cannot be looked at counts. */
+static bool has_survivors(int pod)
+{
+    struct stat netns;
+    DIR *d = opendir("/proc");
+    bool found = d == NULL || fstat(pod, &netns) < 0;
+    for (const struct dirent *e; !found && (e = readdir(d)) != NULL;)
+        found = e->d_name[0] >= '1' && e->d_name[0] <= '9' && is_in(dirfd(d), e->d_name, &netns);
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* The pod's own namespace may be gone, with all that is in it. Where somebody lives on in it, who
+ * could switch the interface on, it is not given back, and ends with the outer one. */
 static int give_back(const struct cni_call *c, const char *pin, struct err *err)
 {
     int outer = open(pin, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int pod = c->pod_path[0] ? open(c->pod_path, O_RDONLY | O_CLOEXEC) : -1;
-    int r = outer >= 0 && pod >= 0 ? pod_link_undo(pod, outer, err) : 0;
+    int r = outer >= 0 && pod >= 0 && !has_survivors(pod) ? pod_link_undo(pod, outer, err) : 0;
     if (outer >= 0)
         close(outer);
     if (pod >= 0)
@@ -70,6 +118,16 @@ int cni_unpin(const struct cni_call *c, const char *container, struct err *err)
     return unlink(path) == 0 || errno == ENOENT ? 0 : err_sys(err, "cannot remove %s", path);
 }
 
+/* kept: a line each. */
+static bool is_kept(const char *kept, const char *container)
+{
+    size_t n = strlen(container);
+    for (; *kept; kept += strcspn(kept, "\n"), kept += *kept == '\n')
+        if (strcspn(kept, "\n") == n && memcmp(kept, container, n) == 0)
+            return true;
+    return false;
+}
+
 static bool listed(const struct cni_call *c, const char *container)
 {
     for (unsigned i = 0; i < c->q.n_listed; i++)
@@ -78,7 +136,7 @@ static bool listed(const struct cni_call *c, const char *container)
     return false;
 }
 
-int cni_unpin_others(const struct cni_call *c, struct err *err)
+int cni_unpin_others(const struct cni_call *c, const char *kept, struct err *err)
 {
     DIR *d = opendir(c->netns);
     int r = 0;
@@ -87,7 +145,8 @@ int cni_unpin_others(const struct cni_call *c, struct err *err)
     for (const struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
         const char *container = e->d_name + strlen(POD_PIN);
         if (strncmp(e->d_name, POD_PIN, strlen(POD_PIN)) == 0 &&
-            pod_word_ok(container, POD_CONTAINER_MAX) && !listed(c, container))
+            pod_word_ok(container, POD_CONTAINER_MAX) && !listed(c, container) &&
+            !is_kept(kept, container))
             r = cni_unpin(c, container, err);
     }
     closedir(d);

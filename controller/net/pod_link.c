@@ -24,6 +24,7 @@ enum {
     PRIORITY_ANSWERS = 1,
     PRIORITY_LOCAL = 10, /* behind these: in the pod all addresses are local */
     HOST = 32,
+    TIE = 214, /* the pod's number in its outer namespace; the kernel's own begin at 0 */
 };
 
 static const unsigned char gateway[4] = {169, 254, 1, 1}; /* of the pod: our end of the pair */
@@ -160,6 +161,19 @@ static int look(int netns, struct seen *s, struct err *err)
                    rtnl_dump(RTM_GETROUTE, AF_INET, on_route, s, err) < 0
                ? -1
                : 0;
+}
+
+int pod_link_tie(int pod, struct err *err)
+{
+    return pod_request_set_number(pod, TIE, err);
+}
+
+int pod_link_tied(int pod, int outer, struct err *err)
+{
+    int number;
+    if (enter(outer, err) < 0 || pod_request_number(pod, &number, err) < 0)
+        return -1;
+    return number == TIE ? 0 : err_set(err, ERR_DENIED, "the pinned namespace is not that pod's");
 }
 
 int pod_link_find(int pod, int outer, struct pod_link *ret, struct err *err)

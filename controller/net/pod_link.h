@@ -23,6 +23,11 @@ struct pod_link {
 
 /* All of these leave the process in the one or the other namespace. Both are descriptors. */
 
+/* In a new outer namespace, which is the process's: it is this pod's. Kept by the kernel in that
+ * namespace, where nobody but the node's root comes. */
+int pod_link_tie(int pod, struct err *err);
+/* -1 with err: this outer namespace is not that pod's. */
+int pod_link_tied(int pod, int outer, struct err *err);
 /* Which interface the pod has, and of which address: in the pod, or moved already. -1 with err:
  * none, or more than one. */
 int pod_link_find(int pod, int outer, struct pod_link *ret, struct err *err);

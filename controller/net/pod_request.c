@@ -8,6 +8,7 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/ip.h>
+#include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <string.h>
@@ -67,6 +68,41 @@ int pod_request_forward(int index, bool ours, struct err *err)
     mnl_attr_nest_end(h, inet);
     mnl_attr_nest_end(h, all);
     return sent(h, "an interface that forwards", err);
+}
+
+static struct nlmsghdr *number_of(char room[ROOM], uint16_t type, int netns)
+{
+    struct nlmsghdr *h = begin(room, type, 0);
+    struct rtgenmsg *g = mnl_nlmsg_put_extra_header(h, sizeof *g);
+    g->rtgen_family = AF_UNSPEC;
+    mnl_attr_put_u32(h, NETNSA_FD, (uint32_t)netns);
+    return h;
+}
+
+static int on_number(const struct nlmsghdr *h, void *arg)
+{
+    struct nlattr *a;
+    mnl_attr_for_each(a, h, sizeof(struct rtgenmsg)) if (mnl_attr_get_type(a) == NETNSA_NSID &&
+                                                         mnl_attr_get_payload_len(a) == 4) *
+        (int *)arg = (int)mnl_attr_get_u32(a);
+    return MNL_CB_OK;
+}
+
+int pod_request_number(int netns, int *ret, struct err *err)
+{
+    char room[ROOM];
+    *ret = -1;
+    return rtnl_ask(number_of(room, RTM_GETNSID, netns), on_number, ret, err) < 0
+               ? err_wrap(err, "the number of a namespace")
+               : 0;
+}
+
+int pod_request_set_number(int netns, int number, struct err *err)
+{
+    char room[ROOM];
+    struct nlmsghdr *h = number_of(room, RTM_NEWNSID, netns);
+    mnl_attr_put_u32(h, NETNSA_NSID, (uint32_t)number);
+    return sent(h, "a number for a namespace", err);
 }
 
 int pod_request_move(int index, int netns, struct err *err)

@@ -12,6 +12,10 @@ enum { POD_REQUEST_MAC = 6 };
 int pod_request_flags(int index, bool up, struct err *err);
 /* Forward what comes in by it; ours: also what comes from an address of this namespace. */
 int pod_request_forward(int index, bool ours, struct err *err);
+/* The number that this namespace has for another, and sets it. -1 with err; *ret is -1 where there
+ * is none. */
+int pod_request_number(int netns, int *ret, struct err *err);
+int pod_request_set_number(int netns, int number, struct err *err);
 int pod_request_move(int index, int netns, struct err *err);
 int pod_request_delete(int index, struct err *err);
 /* A pair: `name` here, `peer` with this address of hardware in the namespace `netns`. */

@@ -14,7 +14,7 @@
 enum { LOOPBACK = 1, REQUEST_MAX = 256 }; /* lo is always interface 1 */
 
 /* Send one request with NLM_F_ACK on a socket of its own and read the verdict. */
-int rtnl_transact(struct nlmsghdr *h, struct err *err)
+int rtnl_ask(struct nlmsghdr *h, rtnl_fn fn, void *arg, struct err *err)
 {
     struct mnl_socket *nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
     if (nl == NULL)
@@ -24,15 +24,21 @@ int rtnl_transact(struct nlmsghdr *h, struct err *err)
     h->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
     h->nlmsg_seq = 1;
     if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0 &&
-        mnl_socket_sendto(nl, h, h->nlmsg_len) >= 0) {
-        ssize_t n = mnl_socket_recvfrom(nl, answer, sizeof answer);
-        if (n >= 0)
-            r = mnl_cb_run(answer, (size_t)n, 1, mnl_socket_get_portid(nl), NULL, NULL);
-    }
+        mnl_socket_sendto(nl, h, h->nlmsg_len) >= 0)
+        do {
+            ssize_t n = mnl_socket_recvfrom(nl, answer, sizeof answer);
+            r = n < 0 ? MNL_CB_ERROR
+                      : mnl_cb_run(answer, (size_t)n, 1, mnl_socket_get_portid(nl), fn, arg);
+        } while (r == MNL_CB_OK); /* what was asked for comes before the verdict */
     int saved = errno;
     mnl_socket_close(nl);
     errno = saved;
     return r < 0 ? err_sys(err, "rtnetlink") : 0;
+}
+
+int rtnl_transact(struct nlmsghdr *h, struct err *err)
+{
+    return rtnl_ask(h, NULL, NULL, err);
 }
 
 int rtnl_dump(uint16_t type, unsigned char family, rtnl_fn fn, void *arg, struct err *err)

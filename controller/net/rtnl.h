@@ -10,6 +10,9 @@ struct nlmsghdr;
 
 /* Send one request on a socket of its own and read the verdict (errno is the kernel's). */
 int rtnl_transact(struct nlmsghdr *h, struct err *err);
+/* The same for one that is answered by more than that: fn, if not NULL, has it looked at. */
+int rtnl_ask(struct nlmsghdr *h, int (*fn)(const struct nlmsghdr *h, void *arg), void *arg,
+             struct err *err);
 /* Have each message of a dump (RTM_GETLINK, ...) looked at; fn returns MNL_CB_OK. */
 typedef int (*rtnl_fn)(const struct nlmsghdr *h, void *arg);
 int rtnl_dump(uint16_t type, unsigned char family, rtnl_fn fn, void *arg, struct err *err);

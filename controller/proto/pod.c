@@ -27,6 +27,8 @@ bool pod_request_ok(const struct pod_request *r)
         (!pod_word_ok(r->ns, POD_NAMESPACE_MAX) || !pod_word_ok(r->name, POD_NAME_MAX) ||
          !pod_word_ok(r->netns, POD_NETNS_MAX) || (r->uid[0] && !pod_word_ok(r->uid, POD_UID_MAX))))
         return false;
+    if ((r->op == POD_ADD || r->op == POD_GC) && !pod_word_ok(r->list, POD_LIST_MAX))
+        return false;
     for (unsigned i = 0; i < r->n_listed; i++)
         if (!pod_word_ok(r->listed[i], POD_CONTAINER_MAX))
             return false;
@@ -39,6 +41,7 @@ void pod_request_put(const struct pod_request *r, struct msg *m)
     if (r->op == POD_STATUS)
         return;
     if (r->op == POD_GC) {
+        msg_put_str(m, r->list);
         msg_put_u32(m, r->n_listed);
         for (unsigned i = 0; i < r->n_listed; i++)
             msg_put_str(m, r->listed[i]);
@@ -51,12 +54,13 @@ void pod_request_put(const struct pod_request *r, struct msg *m)
     msg_put_str(m, r->name);
     msg_put_str(m, r->uid);
     msg_put_str(m, r->netns);
+    msg_put_str(m, r->list);
 }
 
 static int get_listed(struct pod_request *r, struct msg *m)
 {
     uint32_t n;
-    if (msg_get_u32(m, &n) < 0 || n > POD_LISTED_MAX)
+    if (msg_get_str(m, r->list, sizeof r->list) < 0 || msg_get_u32(m, &n) < 0 || n > POD_LISTED_MAX)
         return -1;
     r->listed = calloc(n + 1, sizeof *r->listed);
     if (r->listed == NULL)
@@ -79,7 +83,8 @@ static int get_fields(struct pod_request *r, struct msg *m)
         return 0;
     return msg_get_str(m, r->ns, sizeof r->ns) < 0 || msg_get_str(m, r->name, sizeof r->name) < 0 ||
                    msg_get_str(m, r->uid, sizeof r->uid) < 0 ||
-                   msg_get_str(m, r->netns, sizeof r->netns) < 0
+                   msg_get_str(m, r->netns, sizeof r->netns) < 0 ||
+                   msg_get_str(m, r->list, sizeof r->list) < 0
                ? -1
                : 0;
 }
@@ -149,4 +154,40 @@ int pod_place_get(struct pod_place *p, struct msg *m)
             return -1;
     }
     return 0;
+}
+
+/* ---- who connected, and what was refused ---- */
+
+void pod_seen_count(struct pod_seen *s, uint32_t address, uint16_t port, bool refused)
+{
+    struct pod_seen_entry *e = s->entries[refused];
+    unsigned *n = &s->n[refused], i = 0;
+    while (i < *n && (e[i].address != address || e[i].port != port))
+        i++;
+    if (i == POD_INBOUND_MAX) {
+        i = POD_INBOUND_MAX - 1;
+        e[i].address = e[i].port = 0;
+    } else if (i == *n) {
+        e[(*n)++] = (struct pod_seen_entry){.address = address, .port = port};
+    }
+    if (e[i].count < UINT32_MAX)
+        e[i].count++;
+}
+
+static void put_one(const struct pod_seen_entry *e, bool refused, struct msg *m)
+{
+    msg_put_u32(m, e->address);
+    msg_put_u32(m, e->port);
+    msg_put_u32(m, e->count);
+    msg_put_u8(m, refused);
+}
+
+void pod_seen_put(struct pod_seen *s, struct msg *m)
+{
+    msg_put_u32(m, s->n[0] + s->n[1]);
+    for (unsigned refused = 0; refused < 2; refused++) {
+        for (unsigned i = 0; i < s->n[refused]; i++)
+            put_one(&s->entries[refused][i], refused != 0, m);
+        s->n[refused] = 0;
+    }
 }

@@ -19,7 +19,8 @@ enum {
     POD_TEXT_MAX = 1024,
     POD_DIR_MAX = 512,
     POD_LISTED_MAX = 1024, /* containers that GC names */
-    POD_INBOUND_MAX = 32,  /* entries of one W_POD_INBOUND */
+    POD_INBOUND_MAX = 32,  /* entries of one W_POD_INBOUND, of each of its two sorts */
+    POD_LIST_MAX = 128,    /* the name of a list of plugins: of the configuration */
     POD_IFNAME_MAX = 16,
 };
 
@@ -37,12 +38,14 @@ enum pod_end {
 };
 
 /* W_POD, plugin → controller: op:u8; of all but STATUS and GC then container:str; of ADD then
- * namespace:str name:str uid:str netns:str; of GC n × container:str. */
+ * namespace:str name:str uid:str netns:str list:str; of GC list:str n × container:str.
+ * To GC the answer's words are the containers of other lists. */
 struct pod_request {
     enum pod_op op;
     char container[POD_CONTAINER_MAX + 1];
     char ns[POD_NAMESPACE_MAX + 1], name[POD_NAME_MAX + 1], uid[POD_UID_MAX + 1];
     char netns[POD_NETNS_MAX + 1];
+    char list[POD_LIST_MAX + 1]; /* whose plugin it is: GC is of one list's pods alone */
     unsigned n_listed;
     char (*listed)[POD_CONTAINER_MAX + 1]; /* malloc'd */
 };
@@ -75,5 +78,20 @@ struct pod_place {
 };
 void pod_place_put(const struct pod_place *p, struct msg *m);
 int pod_place_get(struct pod_place *p, struct msg *m) WUNUSED;
+
+/* What a pod's keeper has seen: who connected to the pod, and what of the pod's was refused. Each
+ * is counted apart, so that a pod that has a lot refused hides nobody who connects. */
+struct pod_seen_entry {
+    uint32_t address, count; /* of IPv4, in the host's order */
+    uint16_t port;
+};
+struct pod_seen {
+    struct pod_seen_entry entries[2][POD_INBOUND_MAX]; /* [1]: refused */
+    unsigned n[2];
+};
+/* The last place of each is for all that have none: address and port 0. */
+void pod_seen_count(struct pod_seen *s, uint32_t address, uint16_t port, bool refused);
+/* The fields of W_POD_INBOUND. None are left. */
+void pod_seen_put(struct pod_seen *s, struct msg *m);
 
 #endif

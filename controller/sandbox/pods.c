@@ -76,8 +76,9 @@ static void put_env(struct msg *m, const struct strlist *env)
     strlist_done(&kept);
 }
 
-static void answer(struct pod_client *a, enum pod_end end, const char *text,
-                   const struct managed_sandbox *r)
+/* others: to GC, in place of an environment. */
+static void answer_with(struct pod_client *a, enum pod_end end, const char *text,
+                        const struct managed_sandbox *r, const struct strlist *others)
 {
     struct msg m;
     char dir[POD_DIR_MAX] = "", said[POD_TEXT_MAX];
@@ -91,11 +92,20 @@ static void answer(struct pod_client *a, enum pod_end end, const char *text,
     msg_put_u8(&m, (uint8_t)end);
     msg_put_str(&m, said);
     msg_put_str(&m, dir);
-    put_env(&m, r && r->sandbox ? sandbox_env(r->sandbox) : NULL);
+    if (others)
+        strlist_put(others, &m);
+    else
+        put_env(&m, r && r->sandbox ? sandbox_env(r->sandbox) : NULL);
     if (a->ch)
         (void)ipc_send(a->ch, &m); /* it closes the connection, and we hear of that */
     else
         msg_done(&m);
+}
+
+static void answer(struct pod_client *a, enum pod_end end, const char *text,
+                   const struct managed_sandbox *r)
+{
+    answer_with(a, end, text, r, NULL);
 }
 
 static struct managed_sandbox *find(struct controller *c, const char *container)
@@ -128,8 +138,9 @@ static struct managed_sandbox *add(struct controller *c, const struct pod_reques
         err_set(err, ERR_DENIED, "the pod %s has its way out already", q->container);
         return NULL;
     }
-    json_t *pod = json_pack("{s:s, s:s, s:s, s:s, s:s}", "netns", q->netns, "container",
-                            q->container, "uid", q->uid, "namespace", q->ns, "name", q->name);
+    json_t *pod =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "netns", q->netns, "container", q->container,
+                  "uid", q->uid, "namespace", q->ns, "name", q->name, "list", q->list);
     json_t *labels =
         json_pack("{s:s, s:s}", "kubernetes.namespace", q->ns, "kubernetes.pod", q->name);
     struct managed_sandbox_wish w = {.policy = policy,
@@ -230,16 +241,24 @@ static bool listed(const struct pod_request *q, const struct managed_sandbox *r)
     return false;
 }
 
+/* The runtime lists what it has of this list of plugins. What others made is not its to end. */
 static void on_gc(struct pod_client *a, const struct pod_request *q)
 {
     struct controller *c = a->pods->controller;
     struct managed_sandbox *r, *next;
+    struct strlist others = {0};
+    int bad = 0;
     for (r = TAILQ_FIRST(&c->managed_sandboxes); r; r = next) {
         next = TAILQ_NEXT(r, link);
-        if (r->pod && !listed(q, r))
+        const char *list = json_string_value(json_object_get(r->pod, "list"));
+        const char *container = json_string_value(json_object_get(r->pod, "container"));
+        if (list && container && strcmp(list, q->list) != 0)
+            bad |= strlist_add(&others, container);
+        else if (r->pod && !listed(q, r))
             (void)managed_sandbox_delete(r, POD_GONE, NULL, NULL);
     }
-    answer(a, POD_OK, "", NULL);
+    answer_with(a, bad ? POD_REFUSED : POD_OK, bad ? "out of memory" : "", NULL, &others);
+    strlist_done(&others);
 }
 
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
@@ -397,7 +416,7 @@ int pods_said(struct pods *p, struct sandbox *s, struct msg *m)
     uint32_t n, address, port, count;
     uint8_t refused;
     const struct managed_sandbox *r = p ? managed_sandbox_find(p->controller, sandbox_id(s)) : NULL;
-    if (r == NULL || r->pod == NULL || msg_get_u32(m, &n) < 0 || n > POD_INBOUND_MAX)
+    if (r == NULL || r->pod == NULL || msg_get_u32(m, &n) < 0 || n > 2 * POD_INBOUND_MAX)
         return -1;
     for (uint32_t i = 0; i < n; i++) {
         if (msg_get_u32(m, &address) < 0 || msg_get_u32(m, &port) < 0 || port > 65535 ||

@@ -172,6 +172,8 @@ static int setup_node(struct parent *p, struct err *err)
         return 0;
     if (geteuid() != 0)
         return err_set(err, ERR_DENIED, "`node`: only root makes the way out of a node's pods");
+    if (strcmp(n->socket, p->api_path) == 0) /* also where controller.socket is not said */
+        return err_set(err, ERR_PARSE, "node.socket is the API's socket %.200s", p->api_path);
     char *path = strdup(n->socket);
     if (path == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");

@@ -236,5 +236,10 @@ int config_read_controller(struct config *c, const struct node *n, struct err *e
         return -1;
     if (c->socket && strlen(c->socket) > 107 && node_get(n, "socket", &at))
         return node_fail(&at, err, "a unix socket's path is at most 107 bytes");
+    if (c->socket && c->node && strcmp(c->socket, c->node->socket) == 0 &&
+        node_get(n, "socket", &at))
+        return node_fail(&at, err,
+                         "this is node.socket too; the API's users and the node's plugin each have "
+                         "a socket of their own");
     return config_read_api(c, n, err);
 }

@@ -287,10 +287,31 @@ def moved(t, s, node, pod):
     t.ok(tap.wait_for(lambda: works(pod), 15, 0.2), "until it has one again", s.d.diagnostics())
 
 
+def exchanged(t, s, node, pod):
+    """At a pod's name stands another's namespace: as who had taken the controller over would have it."""
+    links, name = node.stranger.links(), os.path.join(cni.NETNS, pod.ns)
+    s.d.stop()
+    subprocess.run(["mount", "--bind", os.path.join(cni.NETNS, node.stranger.ns), name], check=True)
+    s.d.serve()
+    refused = tap.wait_for(lambda: "is not that pod's" in s.d.diagnostics(), 10, 0.2)
+    code = pod.call("CHECK")[0]
+    subprocess.run(["umount", name], check=True)
+    t.ok(refused and code != 0, "a pinned namespace is given to no other pod's", s.d.diagnostics())
+    t.eq((node.stranger.links(), connects(node.stranger.address, 9999)), (links, "refused"), "which stays as it is")
+    t.ok(tap.wait_for(lambda: works(pod), 20, 0.2), "and the pod that it is of has its way out again", s.d.diagnostics())
+
+
 def ends(t, s, node, pod):
     c = api.Api(s.d.socket)
+    code, said = pod.call("GC", config=pod.config(**{"name": "another", "cni.dev/valid-attachments": []}))
+    t.eq((code, pod.call("CHECK")[0], os.path.exists(pod.pin)), (0, 0, True), "GC of another list of plugins leaves it")
+    code, said = pod.call("GC", config=pod.config(**{"name": "../x", "cni.dev/valid-attachments": []}))
+    t.ok(code == 1 and said["code"] == 7, "a list without a proper name is refused", str(said))
     code, said = pod.call("GC", config=pod.config(**{"cni.dev/valid-attachments": [{"containerID": pod.container, "ifname": "eth0"}]}))
     t.eq((code, pod.call("CHECK")[0]), (0, 0), "GC leaves what is listed")
+    for p in pod.started:
+        p.kill()
+        p.wait()
     t.eq(pod.call("DEL"), (0, None), "DEL")
     t.eq((c.list()["sandboxes"], os.path.exists(pod.pin)), ([], False), "nothing of it is left")
     text = ip("-o", "addr", "show", "eth0", ns=pod.ns).stdout.decode()
@@ -303,6 +324,14 @@ def ends(t, s, node, pod):
     code, said = other.call("GC", config=other.config(**{"cni.dev/valid-attachments": []}))
     ended = tap.wait_for(lambda: c.list()["sandboxes"] == [], 10, 0.1)  # it stops after the answer
     t.eq((code, bool(ended), os.path.exists(other.pin)), (0, True, False), "GC ends what is not listed")
+    lives = node.pod("lives")
+    t.eq(lives.call("ADD")[0], 0, "a pod in which a process lives on")
+    lives.start("sleep", "60")
+    t.eq(lives.call("DEL"), (0, None), "is given up")
+    def none():
+        return "eth0" not in ip("-o", "link", "show", ns=lives.ns).stdout.decode()
+    t.ok(not os.path.exists(lives.pin) and tap.wait_for(none, 5, 0.1),  # the kernel takes namespaces down by and by
+         "and has no interface that it could switch on", str(ip("-o", "link", "show", ns=lives.ns).stdout))
     gone = node.pod("gone")
     t.eq(gone.call("ADD")[0], 0, "a third pod")
     s.d.stop()
@@ -325,6 +354,7 @@ def test(t):
     t.part(deaths, t, s, node, pod)
     t.part(lies, t, s, node)
     t.part(moved, t, s, node, pod)
+    t.part(exchanged, t, s, node, pod)
     t.part(tampering, t, s, node, pod, udp, to)
     t.part(ends, t, s, node, pod)
     s.clean(what="pods")

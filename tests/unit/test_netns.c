@@ -3,8 +3,10 @@
 #define _GNU_SOURCE 1
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #include "netns.h"
 #include "nft.h"
+#include "pod_link.h"
 #include "rtnl.h"
 #include "tap_main.h"
 
@@ -187,6 +190,26 @@ static void rules_without_routes(void)
     _exit(0);
 }
 
+/* A pinned namespace is one pod's: another pod's is told from it, and who was not tied is nobody's.
+ */
+static void tied(void)
+{
+    struct err err = {0};
+    int ns[3];
+    enter();
+    for (int i = 0; i < 3; i++) { /* two pods, and the outer one of the first */
+        CHECK(unshare(CLONE_NEWNET) == 0);
+        CHECK((ns[i] = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) >= 0);
+    }
+    CHECK(pod_link_tied(ns[0], ns[2], &err) < 0);
+    CHECK(pod_link_tie(ns[0], &err) == 0);
+    CHECK(pod_link_tied(ns[0], ns[2], &err) == 0);
+    CHECK(pod_link_tied(ns[1], ns[2], &err) < 0 && strstr(err.text, "not that pod's") != NULL);
+    CHECK(pod_link_tied(ns[0], ns[1], &err) < 0);
+    CHECK(pod_link_tied(ns[2], ns[2], &err) < 0);
+    _exit(0);
+}
+
 static void in_child(void (*what)(void))
 {
     int status = 0;
@@ -222,11 +245,17 @@ static void test_each_alone(void)
     in_child(rules_without_routes);
 }
 
+static void test_tied(void)
+{
+    in_child(tied);
+}
+
 static void suite_netns(void)
 {
     CU_pSuite s = CU_add_suite("netns", NULL, NULL);
     CU_add_test(s, "without nf_tables", test_fallback);
     CU_add_test(s, "ports are taken", test_ports);
+    CU_add_test(s, "an outer namespace is one pod's", test_tied);
     CU_add_test(s, "without rules, listeners or routes it is closed", test_each_alone);
 }
 

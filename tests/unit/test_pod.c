@@ -30,6 +30,7 @@ static struct pod_request asked(enum pod_op op)
 {
     struct pod_request r = {.op = op};
     snprintf(r.container, sizeof r.container, "c0ffee");
+    snprintf(r.list, sizeof r.list, "net-1");
     if (op != POD_ADD)
         return r;
     snprintf(r.ns, sizeof r.ns, "agents");
@@ -57,14 +58,17 @@ static void test_request(void)
     CU_ASSERT_EQUAL(memcmp(&r, &out, sizeof r), 0);
     r.uid[0] = '\0';
     CU_ASSERT_EQUAL(passes(&r, &out), 0);
-    for (unsigned field = 0; field < 5; field++) {
+    for (unsigned field = 0; field < 6; field++) {
         r = asked(POD_ADD);
-        char *at[] = {r.container, r.ns, r.name, r.uid, r.netns};
+        char *at[] = {r.container, r.ns, r.name, r.uid, r.netns, r.list};
         memcpy(at[field], "../", 4);
         CU_ASSERT_EQUAL(passes(&r, &out), -1);
     }
     r = asked(POD_ADD);
     r.netns[0] = '\0';
+    CU_ASSERT_EQUAL(passes(&r, &out), -1);
+    r = asked(POD_ADD);
+    r.list[0] = '\0';
     CU_ASSERT_EQUAL(passes(&r, &out), -1);
     r = asked(POD_DEL);
     CU_ASSERT_EQUAL(passes(&r, &out), 0);
@@ -79,16 +83,20 @@ static void test_request(void)
 static void test_listed(void)
 {
     char two[2][POD_CONTAINER_MAX + 1] = {"one", "two"};
-    struct pod_request r = {.op = POD_GC, .n_listed = 2, .listed = two}, out;
+    struct pod_request r = {.op = POD_GC, .list = "net-1", .n_listed = 2, .listed = two}, out;
     CU_ASSERT_EQUAL_FATAL(passes(&r, &out), 0);
     CU_ASSERT_EQUAL_FATAL(out.n_listed, 2);
     CU_ASSERT_STRING_EQUAL(out.listed[1], "two");
+    CU_ASSERT_STRING_EQUAL(out.list, "net-1");
     pod_request_done(&out);
     memcpy(two[1], "a/b", 4);
     CU_ASSERT_EQUAL(passes(&r, &out), -1);
     pod_request_done(&out);
     r.n_listed = 0;
     CU_ASSERT_EQUAL(passes(&r, &out), 0);
+    pod_request_done(&out);
+    r.list[0] = '\0';
+    CU_ASSERT_EQUAL(passes(&r, &out), -1);
     pod_request_done(&out);
 }
 
@@ -148,6 +156,51 @@ static void test_place(void)
     CU_ASSERT_EQUAL(place_passes(&p), -1);
 }
 
+/* ---- who connected ---- */
+
+/* -> entries of this sort; *rest: what is counted under address 0. */
+static unsigned told(struct pod_seen *s, bool refused, uint32_t *rest)
+{
+    struct msg m;
+    uint32_t n = 0, address, port, count;
+    uint8_t sort;
+    unsigned found = 0;
+    msg_init(&m, 1);
+    pod_seen_put(s, &m);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &n), 0);
+    *rest = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        CU_ASSERT_FATAL(msg_get_u32(&m, &address) == 0 && msg_get_u32(&m, &port) == 0 &&
+                        msg_get_u32(&m, &count) == 0 && msg_get_u8(&m, &sort) == 0);
+        if (sort == refused && address == 0)
+            *rest = count;
+        found += sort == refused;
+    }
+    CU_ASSERT_EQUAL(msg_end(&m), 0);
+    msg_done(&m);
+    return found;
+}
+
+/* What a pod has refused takes no place of those who connect to it, nor the other way round. */
+static void test_seen(void)
+{
+    static struct pod_seen s;
+    uint32_t rest;
+    for (int refused = 0; refused < 2; refused++) {
+        for (uint32_t i = 1; i <= 100; i++)
+            pod_seen_count(&s, i, 80, refused);
+        for (int i = 0; i < 3; i++)
+            pod_seen_count(&s, 7, 443, !refused);
+        CU_ASSERT_EQUAL(s.entries[!refused][0].address, 7);
+        CU_ASSERT_EQUAL(s.entries[!refused][0].count, 3);
+        struct pod_seen copy = s;
+        CU_ASSERT_EQUAL(told(&copy, refused, &rest), POD_INBOUND_MAX);
+        CU_ASSERT_EQUAL(rest, 100 - POD_INBOUND_MAX + 1);
+        CU_ASSERT_EQUAL(told(&s, !refused, &rest), 1);
+        CU_ASSERT_EQUAL(s.n[0] + s.n[1], 0);
+    }
+}
+
 /* ---- the configuration ---- */
 
 static struct config *parsed(const char *node, struct err *err)
@@ -187,6 +240,7 @@ static void test_refused(void)
         {"{ socket: /run/../x }", "absolute path"},
         {"{ name: p }", "unknown"},
         {"[]", "mapping"},
+        {"{ socket: /run/a.sock }\ncontroller: { socket: /run/a.sock }", "node.socket too"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err = {0};
@@ -209,6 +263,7 @@ void suite_pod(void)
     CU_add_test(s, "what a runtime still knows of", test_listed);
     CU_add_test(s, "which pod the builder is told of", test_spec);
     CU_add_test(s, "where pods are, and who may connect", test_place);
+    CU_add_test(s, "who connected and what was refused, apart", test_seen);
     CU_add_test(s, "a node's configuration", test_config);
     CU_add_test(s, "what it refuses", test_refused);
 }

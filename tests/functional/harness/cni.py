@@ -45,7 +45,7 @@ class Pod:
 
     def __init__(self, node, name, bare):
         node.n += 1
-        self.node, self.t, self.name = node, node.t, name
+        self.node, self.t, self.name, self.started = node, node.t, name, []
         self.ns = "cni-dwt%d-%d" % (node.id, node.n)
         self.container = "%064x" % random.getrandbits(256)
         self.uid = "uid-%d-%d" % (node.id, node.n)
@@ -112,7 +112,9 @@ class Pod:
         return r.returncode, r.stdout.decode("utf-8", "replace")
 
     def start(self, *argv):
-        return self.t.popen(["ip", "netns", "exec", self.ns] + list(argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        p = self.t.popen(["ip", "netns", "exec", self.ns] + list(argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.started.append(p)
+        return p
 
     def links(self):
         r = ip("-o", "link", "show", "up", ns=self.ns)

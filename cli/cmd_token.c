@@ -53,7 +53,7 @@ const struct command token_verbs[] = {
             "  durward token ls --json\n",
             run_ls},
     [REVOKE] =
-        {"token revoke", "ID...", "Make tokens good for nothing, at once.", NULL,
+        {"token revoke", "ID...", "Revoke tokens: from now on they are refused.", NULL,
          "What is open with them ends. An ID is the id, the name, or the first letters of an id;\n"
          "a whole id that is not there is no error.\n"
          "Exit status 0, 1 when there is no daemon or it refuses, 2 for a usage error.\n\n"
@@ -173,6 +173,6 @@ const struct command command_token = {
     .more =
         "`controller: { https: ADDRESS:PORT }` serves the API over TLS. A client elsewhere sets\n"
         "DURWARD_URL=https://NAME:PORT, DURWARD_TOKEN_FILE (or DURWARD_TOKEN) and DURWARD_CA.\n"
-        "Exit status 0 done, 1 it failed, 2 usage.\n",
+        "Exit status 0 when it is done, 1 when it failed, 2 for a usage error.\n",
     .verbs = token_verbs,
 };

@@ -30,6 +30,7 @@ const struct command *const commands[] = {
     &command_suppressions,
     &command_token,
     &command_image,
+    &command_volume,
     &command_preset,
     &command_profile,
     &command_home,
@@ -42,7 +43,6 @@ const struct command *const commands[] = {
     &command_doctor,
     &command_trace,
     &command_debug,
-    &command_volume,
     &command_completion,
     NULL,
 };

@@ -237,6 +237,6 @@ const struct command command_ca = {
     .name = "ca",
     .usage = "show|export|rotate [OPTION...]",
     .summary = "Show, export or replace the certificate authority.",
-    .more = "Exit status 0 done, 1 it failed, 2 usage.\n",
+    .more = "Exit status 0 when it is done, 1 when it failed, 2 for a usage error.\n",
     .verbs = ca_verbs,
 };

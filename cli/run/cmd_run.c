@@ -36,17 +36,15 @@ const struct command command_run = {
     "Run a command in a sandbox.",
     run_arg_options,
     "The current directory is bound read-write at its own path; files in it that hold known\n"
-    "credentials are hidden and named. In a container (--backend docker) it is a copy, and what "
-    "the\n"
-    "command changed is brought back when it has ended. The environment inside holds TERM, "
-    "COLORTERM,\n"
-    "NO_COLOR, LANG, LC_*, TZ, PATH, what -e says and placeholders. Without CMD, on a terminal: "
-    "your\n"
-    "shell.\n"
+    "credentials are hidden and named. In a container (--backend docker) it is a copy: what the\n"
+    "command changed is brought back when it has ended. The environment inside holds TERM,\n"
+    "COLORTERM, NO_COLOR, LANG, LC_*, TZ, PATH, what -e says and placeholders. Without CMD, on a\n"
+    "terminal: your shell.\n"
     "A first word that names a profile (durward profile ls) runs that program with what it needs;\n"
     "behind -- it is a command.\n"
-    "\nExit status: CMD's own, 128+N after signal N, 125 when Durward failed (usage errors too),\n"
-    "126 when CMD cannot be executed, 127 when it was not found.\n",
+    "\nExit status: CMD's own, 128+N after signal N, 125 when Durward failed (usage errors too)\n"
+    "or could not bring back all of a copy, 126 when CMD cannot be executed, 127 when it was not\n"
+    "found.\n",
     cmd_run,
 };
 

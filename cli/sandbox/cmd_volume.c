@@ -262,6 +262,6 @@ static int run_export(int argc, char **argv)
 const struct command command_volume = {
     .name = "volume",
     .usage = "create|ls|show|rm|snapshot|... [OPTION...]",
-    .summary = "Files that outlive the daemon's sandboxes which mount them.",
+    .summary = "Volumes: files that outlive the sandboxes of the daemon that mount them.",
     .verbs = volume_verbs,
 };

@@ -2,21 +2,16 @@
  * has, for each certificate anew, which takes longer than signing one. A library context without
  * algorithms has none to look at; the key that is known is put in afterwards, and what comes of it
  * must be the very bytes that were sent. */
-#define OPENSSL_SUPPRESS_DEPRECATED    /* only a key of the former kind encodes itself without a \
-                                          search */
 #include "leaf_reader.h"
 
 #include "compiler.h"
+#include "public_half.h"
 
-#include <openssl/core_names.h>
-#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/provider.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { POINT = 65 };
 
 struct leaf_reader {
     EVP_PKEY *key, *known; /* the gate's; its public half, to be put in */
@@ -26,23 +21,6 @@ struct leaf_reader {
     OSSL_PROVIDER *null; /* keeps the context from loading the default one */
 };
 
-static EVP_PKEY *public_half(const EVP_PKEY *key)
-{
-    unsigned char point[POINT];
-    size_t n = 0;
-    EC_KEY *ec = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);
-    EVP_PKEY *made = EVP_PKEY_new();
-    bool good =
-        ec && made &&
-        EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, POINT, &n) == 1 &&
-        EC_KEY_oct2key(ec, point, n, NULL) == 1 && EVP_PKEY_set1_EC_KEY(made, ec) == 1;
-    EC_KEY_free(ec);
-    if (good)
-        return made;
-    EVP_PKEY_free(made);
-    return NULL;
-}
-
 struct leaf_reader *leaf_reader_new(EVP_PKEY *key)
 {
     struct leaf_reader *r = calloc(1, sizeof *r);
@@ -51,7 +29,7 @@ struct leaf_reader *leaf_reader_new(EVP_PKEY *key)
     EVP_PKEY_up_ref(key);
     r->key = key;
     r->known = public_half(key);
-    r->spki_len = i2d_PUBKEY(key, &r->spki);
+    r->spki_len = r->known ? i2d_PUBKEY(r->known, &r->spki) : -1;
     r->none = OSSL_LIB_CTX_new();
     r->null = r->none ? OSSL_PROVIDER_load(r->none, "null") : NULL;
     if (r->known && r->spki_len > 0 && r->null)

@@ -3,6 +3,7 @@
 #include "mint.h"
 
 #include "crypto_text.h"
+#include "public_half.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,6 +146,15 @@ static int64_t life_left(const X509 *x, time_t now)
     return ok ? (int64_t)days * DAY + seconds : -1;
 }
 
+/* A key of P-256 in the form that is encoded fast; another one as it is. */
+static int put_key(X509 *x, EVP_PKEY *key)
+{
+    EVP_PKEY *public = public_half(key);
+    int ok = X509_set_pubkey(x, public ? public : key) == 1;
+    EVP_PKEY_free(public);
+    return ok ? 0 : -1;
+}
+
 static int name_ca(X509 *x, const char *cn)
 {
     X509_NAME *subject = X509_get_subject_name(x);
@@ -178,7 +188,7 @@ int mint_issuer_of(struct mint_issuer *ret, EVP_PKEY *key, const char *cn, time_
         goto fail;
     if (!X509_set_version(x, X509_VERSION_3) || set_serial(x) < 0 || name_ca(x, cn) < 0 ||
         set_life(x, now - CA_SKEW, now + (time_t)MINT_CA_DAYS * DAY) < 0 ||
-        !X509_set_pubkey(x, made.key))
+        put_key(x, made.key) < 0)
         goto fail;
     if (add_basic(x, true) < 0 || add_usage(x, usage, ARRAY_LEN(usage)) < 0 ||
         add_key_ids(x, x) < 0 || X509_sign(x, made.key, EVP_sha256()) <= 0)
@@ -223,7 +233,7 @@ int mint_issuer_check(const struct mint_issuer *issuer, time_t now, struct err *
 X509 *mint_form(EVP_PKEY *key, struct err *err)
 {
     X509 *x = X509_new();
-    if (x && X509_set_version(x, X509_VERSION_3) && X509_set_pubkey(x, key))
+    if (x && X509_set_version(x, X509_VERSION_3) && put_key(x, key) == 0)
         return x;
     X509_free(x);
     crypto_err(err, "cannot make the form of a leaf");

@@ -7,8 +7,9 @@
 #include "leaf_reader.h"
 #include "meter.h"
 #include "mint_policy.h"
-#include "wire.h"
 #include "peer.h"
+#include "public_half.h"
+#include "wire.h"
 
 #include <event2/event.h>
 #include <openssl/err.h>
@@ -434,7 +435,9 @@ struct mint_client *mint_client_new(struct event_base *base, unsigned mints, uns
     TAILQ_INIT(&c->asked);
     TAILQ_INIT(&c->refused);
     c->key = EVP_EC_gen("P-256");
-    int n = c->key ? i2d_PUBKEY(c->key, &c->spki) : -1;
+    EVP_PKEY *public = c->key ? public_half(c->key) : NULL;
+    int n = public ? i2d_PUBKEY(public, &c->spki) : -1;
+    EVP_PKEY_free(public);
     if (n != MINT_SPKI_LEN)
         goto fail;
     c->spki_len = (size_t)n;

@@ -2,6 +2,7 @@
  * chain first asks for it. roots_pack.c packs them. */
 #include "roots.h"
 
+#include "name_hash.h"
 #include "roots_format.h"
 #include "system_roots.h"
 
@@ -68,6 +69,28 @@ static X509 *parse(struct roots *r, const struct roots_entry *e)
     return x;
 }
 
+static uint32_t hash_of(const X509_NAME *name)
+{
+    struct name_hash h;
+    int n = X509_NAME_entry_count(name), before = 0;
+    name_hash_begin(&h);
+    for (int i = 0; i < n; i++) {
+        const X509_NAME_ENTRY *e = X509_NAME_get_entry(name, i);
+        const ASN1_OBJECT *oid = X509_NAME_ENTRY_get_object(e);
+        const ASN1_STRING *value = X509_NAME_ENTRY_get_data(e);
+        if (X509_NAME_ENTRY_set(e) != before)
+            name_hash_rdn(&h);
+        before = X509_NAME_ENTRY_set(e);
+        name_hash_attribute(&h, (struct slice){(const char *)OBJ_get0_data(oid), OBJ_length(oid)},
+                            ASN1_STRING_type(value),
+                            (struct slice){(const char *)ASN1_STRING_get0_data(value),
+                                           (size_t)ASN1_STRING_length(value)});
+    }
+    if (n > 0)
+        name_hash_rdn(&h);
+    return name_hash_end(&h);
+}
+
 /* All roots of this name go into the store at once: OpenSSL asks a lookup only while the store has
  * none of that name. The result is the store's; OpenSSL takes its own reference of it, which is why
  * the one that X509_OBJECT_set1_X509 takes is given back (X509_LOOKUP_meth_new(3)). */
@@ -76,12 +99,10 @@ static int by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_NAM
 {
     struct roots *r = X509_LOOKUP_get_method_data(lookup);
     X509_STORE *store = X509_LOOKUP_get_store(lookup);
-    int ok = 0, found = 0;
+    int found = 0;
     if (r == NULL || type != X509_LU_X509)
         return 0;
-    uint32_t hash = (uint32_t)X509_NAME_hash_ex(name, NULL, NULL, &ok);
-    if (!ok)
-        return 0;
+    uint32_t hash = hash_of(name);
     for (size_t i = lower_bound(r, hash); i < r->count && r->index[i].hash == hash; i++) {
         X509 *x = parse(r, &r->index[i]);
         if (x == NULL) {

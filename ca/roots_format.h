@@ -15,7 +15,7 @@ struct roots_header {
 };
 
 struct roots_entry {
-    uint32_t hash;   /* X509_NAME_hash_ex of the subject */
+    uint32_t hash;   /* name_hash.h of the subject */
     uint32_t offset; /* from the end of the index */
     uint32_t length;
     uint32_t flags;

@@ -1,16 +1,16 @@
 /* Packs the system's bundle and the user's files into the memfd that roots.c maps, sorted by a hash
- * of the subject. The subject is cut out of the DER, since d2i_X509 would parse the key too. */
+ * of the subject. The subject is cut out of the DER: d2i_X509 would parse the key too, and all that
+ * OpenSSL does for a name takes ten times as long, at each start of a parent. */
 #include "roots.h"
 
 #include "ipc.h"
+#include "name_hash.h"
 #include "pem.h"
 #include "roots_format.h"
 #include "system_roots.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/asn1.h>
-#include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,55 +22,78 @@ struct pack {
     struct buf der; /* all certificates, one after the other */
 };
 
-/* One ASN.1 element of the given universal (or context) tag: *body is its content. Moves *at
- * behind it. */
-static int element(const unsigned char **at, const unsigned char *end, int want, int class,
-                   struct slice *body)
+enum { INTEGER = 0x02, OID = 0x06, SEQUENCE = 0x30, SET = 0x31, CERT_VERSION = 0xa0 };
+
+/* One element of DER with this tag: *body is its content. Moves *at behind it. */
+static int element(struct slice *at, unsigned char tag, struct slice *body)
 {
-    long len;
-    int tag, cls;
-    const unsigned char *p = *at;
-    int r = ASN1_get_object(&p, &len, &tag, &cls, end - p);
-    if (r & 0x80 || r & 1 || tag != want || cls != class || len > end - p)
+    const unsigned char *p = (const unsigned char *)at->p, *end = p + at->n;
+    if (at->n < 2 || *p++ != tag)
         return -1;
-    *body = (struct slice){(const char *)p, (size_t)len};
-    *at = p + len;
+    size_t n = *p++;
+    if (n >= 0x80) {
+        size_t bytes = n & 0x7f; /* no certificate has more than 2 to the 24th */
+        if (bytes < 1 || bytes > 3 || (size_t)(end - p) < bytes)
+            return -1;
+        for (n = 0; bytes > 0; bytes--)
+            n = n << 8 | *p++;
+    }
+    if (n > (size_t)(end - p))
+        return -1;
+    *body = (struct slice){(const char *)p, n};
+    *at = (struct slice){(const char *)p + n, (size_t)(end - p) - n};
     return 0;
 }
 
-/* The subject of a DER certificate without parsing its key (which is what makes d2i_X509 slow). */
-static X509_NAME *subject_of(struct slice der)
+static int hash_attribute(struct slice *at, struct name_hash *h)
 {
-    const unsigned char *at = (const unsigned char *)der.p, *end = at + der.n;
+    struct slice both, type, value;
+    if (element(at, SEQUENCE, &both) < 0 || element(&both, OID, &type) < 0 || both.n == 0)
+        return -1;
+    unsigned char tag = (unsigned char)both.p[0];
+    if (element(&both, tag, &value) < 0 || both.n != 0)
+        return -1;
+    name_hash_attribute(h, type, tag, value);
+    return 0;
+}
+
+static int hash_name(struct slice rdns, uint32_t *ret)
+{
+    struct slice rdn;
+    struct name_hash h;
+    name_hash_begin(&h);
+    while (rdns.n > 0) {
+        if (element(&rdns, SET, &rdn) < 0 || rdn.n == 0)
+            return -1;
+        while (rdn.n > 0)
+            if (hash_attribute(&rdn, &h) < 0)
+                return -1;
+        name_hash_rdn(&h);
+    }
+    *ret = name_hash_end(&h);
+    return 0;
+}
+
+/* The hash of the subject of a DER certificate. */
+static int subject_hash(struct slice der, uint32_t *ret)
+{
     struct slice cert, tbs, skip;
-    if (element(&at, end, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &cert) < 0 || at != end)
-        return NULL;
-    at = (const unsigned char *)cert.p;
-    if (element(&at, at + cert.n, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &tbs) < 0)
-        return NULL;
-    at = (const unsigned char *)tbs.p;
-    end = at + tbs.n;
-    if (tbs.n && *at == 0xa0 && element(&at, end, 0, V_ASN1_CONTEXT_SPECIFIC, &skip) < 0)
-        return NULL;
-    if (element(&at, end, V_ASN1_INTEGER, V_ASN1_UNIVERSAL, &skip) < 0)
-        return NULL;
+    if (element(&der, SEQUENCE, &cert) < 0 || der.n != 0 || element(&cert, SEQUENCE, &tbs) < 0)
+        return -1;
+    if (tbs.n && (unsigned char)tbs.p[0] == CERT_VERSION && element(&tbs, CERT_VERSION, &skip) < 0)
+        return -1;
+    if (element(&tbs, INTEGER, &skip) < 0)
+        return -1;
     for (int i = 0; i < 3; i++) /* signature algorithm, issuer, validity */
-        if (element(&at, end, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &skip) < 0)
-            return NULL;
-    const unsigned char *name = at;
-    if (element(&at, end, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &skip) < 0)
-        return NULL;
-    return d2i_X509_NAME(NULL, &name, at - name);
+        if (element(&tbs, SEQUENCE, &skip) < 0)
+            return -1;
+    return element(&tbs, SEQUENCE, &skip) < 0 ? -1 : hash_name(skip, ret);
 }
 
 static int add(struct pack *p, struct slice der, uint32_t flags, struct err *err)
 {
-    int ok = 0;
-    X509_NAME *subject = subject_of(der);
-    uint32_t hash = subject ? (uint32_t)X509_NAME_hash_ex(subject, NULL, NULL, &ok) : 0;
-    X509_NAME_free(subject);
-    ERR_clear_error();
-    if (!ok)
+    uint32_t hash;
+    if (subject_hash(der, &hash) < 0)
         return err_set(err, ERR_PARSE, "it is no X.509 certificate");
     if (p->n == ROOTS_MAX)
         return err_set(err, ERR_LIMIT, "there are more than %d roots", ROOTS_MAX);

@@ -6,6 +6,7 @@
 #include "assertion.h"
 #include "broker.h"
 #include "ca_key.h"
+#include "crypto_text.h"
 #include "ipc.h"
 #include "meter.h"
 #include "mint.h"
@@ -540,8 +541,11 @@ static int signer_leave(void *self, struct event_base *base)
 
 int signer_main(void)
 {
-    static const struct role_life life = {
-        .role = ROLE_SIGNER, .counts = true, .open = signer_open, .leave = signer_leave};
+    static const struct role_life life = {.role = ROLE_SIGNER,
+                                          .first = crypto_text_later,
+                                          .counts = true,
+                                          .open = signer_open,
+                                          .leave = signer_leave};
     struct signer *s = NULL;
     return role_run(&life, &s);
 }

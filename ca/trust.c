@@ -1,5 +1,7 @@
 /* Builds directories of trust bundles beside their final name and renames them when they are whole,
  * and adds the next CA's certificate to those that clients use already. */
+#define OPENSSL_SUPPRESS_DEPRECATED  /* SHA-256 alone, where EVP would set up all that OpenSSL has \
+                                      */
 #include "trust.h"
 
 #include "paths.h"
@@ -10,7 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +31,8 @@ static const char bundle_name[] = "ca-certificates.crt";
 /* Hash of all that the content depends on, without reading the bundle. */
 static int key_of(const char *system_path, struct slice ca_pem, char hex[HEX + 1], struct err *err)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE] = {0};
-    unsigned int n;
+    unsigned char sum[SHA256_DIGEST_LENGTH];
+    SHA256_CTX c;
     struct stat st = {0};
     struct buf b;
     if (system_path && stat(system_path, &st) < 0)
@@ -41,7 +43,8 @@ static int key_of(const char *system_path, struct slice ca_pem, char hex[HEX + 1
                        (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
     if (r == 0)
         r = buf_append_slice(&b, ca_pem);
-    if (r == 0 && EVP_Digest(buf_data(&b), buf_len(&b), sum, &n, EVP_sha256(), NULL) != 1)
+    if (r == 0 && (SHA256_Init(&c) != 1 || SHA256_Update(&c, buf_data(&b), buf_len(&b)) != 1 ||
+                   SHA256_Final(sum, &c) != 1))
         r = -1;
     buf_free(&b);
     if (r < 0)

@@ -12,6 +12,7 @@
 
 #include "api.h"
 #include "approvals.h"
+#include "crypto_text.h"
 #include "proposals.h"
 #include "backlog.h"
 #include "broker.h"
@@ -557,8 +558,10 @@ static int controller_leave(void *self, struct event_base *base)
 
 int controller_main(void)
 {
-    static const struct role_life life = {
-        .role = ROLE_CONTROLLER, .open = controller_open, .leave = controller_leave};
+    static const struct role_life life = {.role = ROLE_CONTROLLER,
+                                          .first = crypto_text_later,
+                                          .open = controller_open,
+                                          .leave = controller_leave};
     struct controller c = {.state_dir = -1};
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);

@@ -2,7 +2,6 @@
 #include "role_run.h"
 
 #include "compiler.h"
-#include "crypto_text.h"
 #include "meter.h"
 #include "trace.h"
 #include "wire.h"
@@ -42,7 +41,8 @@ int role_run(const struct role_life *life, void *self)
     struct err err = {0};
     struct event_base *base;
     struct ipc *control = NULL;
-    crypto_text_later();
+    if (life->first)
+        life->first();
     if (proc_enter(life->role, &err) == 0 && (base = event_base_new()) != NULL)
         control = life->open(self, base, PROC_CONTROL_FD, &err);
     if (control == NULL) {

@@ -9,6 +9,7 @@
 struct role_life {
     enum role role;
     bool counts, traces; /* its counters, and steps of its requests, go to the parent */
+    void (*first)(void); /* before all else: crypto_text_later, of who is linked with OpenSSL */
     /* Makes the role on its control channel, whose descriptor it owns from here on. NULL when it
      * cannot start; without a text in err memory is out. */
     struct ipc *(*open)(void *self, struct event_base *base, int control_fd, struct err *err);

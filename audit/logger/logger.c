@@ -3,6 +3,7 @@
  * it. */
 #include "logger_internal.h"
 
+#include "crypto_text.h"
 #include "meter.h"
 #include "timestamp.h"
 #include "peer.h"
@@ -207,16 +208,32 @@ static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct logger *l = arg;
-    if (!l->finished && !l->stopping)
+    if (l->finished)
+        return;
+    if (!l->stopping)
         logger_tick(l);
+    if (l->signed_seq == 0)
+        sign_head(l); /* a new log has its first head soon */
+    if (l->n_drained > 0) {
+        l->clear = true;
+        logger_wake(l);
+    }
 }
 
-/* The last words, once every channel is done or time is up. */
+static void say_last(struct logger *l)
+{
+    if (l->said_last)
+        return;
+    l->said_last = true;
+    logger_event(l, NULL, "stop", NULL, 0);
+    logger_keep_last(l);
+}
+
+/* Once every channel is done or time is up. */
 static void end(struct logger *l)
 {
     bool left = !TAILQ_EMPTY(&l->channels);
-    logger_event(l, NULL, "stop", NULL, 0);
-    logger_keep_last(l);
+    say_last(l);
     bool ok = log_file_flush(l->log, NULL) == 0 && !left;
     sign_head(l);
     finish(l, ok && !l->head_failing);
@@ -255,25 +272,35 @@ static void pump(struct logger *l)
     }
 }
 
+/* Whether journals that were copied whole go in this turn: the log is on disk before they do, which
+ * is waited for once for all that ended since the last tick, or, at our own end, since we were told
+ * to stop. */
+static bool clears(struct logger *l)
+{
+    bool last = l->stopping && l->n_drained == l->n_channels;
+    if (last)
+        say_last(l);
+    return l->n_drained > 0 && (l->clear || last);
+}
+
 static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct logger *l = arg;
     struct channel *ch, *next;
-    bool sync = false;
     if (l->finished || leave_removed(l, false) || flush(l, false) < 0)
         return;
     pump(l);
     logger_notice(l);
+    bool clear = clears(l), sync = clear;
     TAILQ_FOREACH(ch, &l->busy, busy_link)
     sync |= channel_wants_sync(ch);
     if (flush(l, sync) < 0)
         return;
     for (ch = TAILQ_FIRST(&l->busy); ch; ch = next) {
         next = TAILQ_NEXT(ch, busy_link);
-        channel_settle(ch);
+        channel_settle(ch, clear);
     }
-    if (l->signed_seq == 0)
-        sign_head(l); /* a new log has its first head at once */
+    l->clear &= !clear;
     plan(l);
 }
 
@@ -509,8 +536,11 @@ static int logger_leave(void *self, struct event_base *base)
 
 int logger_main(void)
 {
-    static const struct role_life life = {
-        .role = ROLE_LOGGER, .counts = true, .open = logger_open, .leave = logger_leave};
+    static const struct role_life life = {.role = ROLE_LOGGER,
+                                          .first = crypto_text_later,
+                                          .counts = true,
+                                          .open = logger_open,
+                                          .leave = logger_leave};
     struct process process = {NULL, NULL};
     return role_run(&life, &process);
 }

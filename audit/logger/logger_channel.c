@@ -40,6 +40,7 @@ void channel_free(struct channel *ch)
     TAILQ_REMOVE(&ch->logger->channels, ch, link);
     rest(ch);
     ch->logger->n_channels--;
+    ch->logger->n_drained -= ch->state == CHANNEL_DRAINED;
     subscribers_leave(ch->logger->subscribers, ch->ipc);
     channel_share_done(ch);
     ipc_free(ch->ipc);
@@ -61,6 +62,7 @@ static void set_state(struct channel *ch, enum channel_state state)
 {
     ASSERT(ch->state != CHANNEL_DRAINED);
     ch->state = state;
+    ch->logger->n_drained += state == CHANNEL_DRAINED;
     channel_wake(ch);
 }
 
@@ -400,7 +402,8 @@ void channel_pump(struct channel *ch)
     case CHANNEL_ABORTING:
         pump_aborting(ch);
         break;
-    case CHANNEL_DRAINED:
+    case CHANNEL_DRAINED: /* until its journal is cleared */
+        ch->dirty = false;
         break;
     }
 }
@@ -408,8 +411,7 @@ void channel_pump(struct channel *ch)
 bool channel_wants_sync(const struct channel *ch)
 {
     uint64_t copied = ch->file.pos - ch->file.start;
-    return ch->state == CHANNEL_DRAINED ||
-           (ch->state == CHANNEL_OPEN && ch->sync_upto > ch->synced && copied >= ch->sync_upto);
+    return ch->state == CHANNEL_OPEN && ch->sync_upto > ch->synced && copied >= ch->sync_upto;
 }
 
 static void send_count(struct channel *ch, uint16_t type, uint64_t count)
@@ -456,14 +458,14 @@ static void settle_open(struct channel *ch)
         repair(ch);
 }
 
-void channel_settle(struct channel *ch)
+void channel_settle(struct channel *ch, bool clear)
 {
     struct err err = {0};
     if (ch->state == CHANNEL_OPEN) {
         settle_open(ch);
         if (ch->state == CHANNEL_OPEN && !ch->dirty && !ch->more && !ch->torn)
             rest(ch);
-    } else if (ch->state == CHANNEL_DRAINED) {
+    } else if (ch->state == CHANNEL_DRAINED && clear) {
         if (journal_file_remove(&ch->file, &err) < 0)
             logger_warn(ch->logger, "%s", err.text);
         channel_free(ch);

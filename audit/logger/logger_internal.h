@@ -92,8 +92,9 @@ struct logger {
     uint32_t next_channel, reserved;
     uint32_t seen_channel; /* highest in the lines read at start */
     struct channel_list channels;
-    struct channel_list busy; /* all that a turn has to look at, the longest waiting first */
-    size_t n_channels;
+    struct channel_list busy;     /* all that a turn has to look at, the longest waiting first */
+    size_t n_channels, n_drained; /* the latter among the former */
+    bool clear;                   /* the journals of those that are drained, in the next turn */
     struct logger_keep keep;
     struct log_compress *log_compress; /* the closed file that is being compressed */
     struct event *log_compress_turn;
@@ -112,7 +113,7 @@ struct logger {
     struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
     struct thresholds *thresholds; /* NULL: none are set */
     bool anchored, rotate_asked;
-    bool started, failing, head_failing, stopping, forced, finished, ok;
+    bool started, failing, head_failing, stopping, said_last, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];
 };
 
@@ -164,6 +165,6 @@ void channel_pump(struct channel *ch); /* copy into the queue what there is */
 bool channel_wants_sync(const struct channel *ch);
 /* The queue is on disk: credit, acknowledge, repair, remove; it is busy no longer if that was all.
  * May free the channel. */
-void channel_settle(struct channel *ch);
+void channel_settle(struct channel *ch, bool clear); /* clear: as in struct logger */
 
 #endif

@@ -223,6 +223,6 @@ void logger_tick(struct logger *l)
         }
         unpace(ch, now);
         if (!l->failing && !ch->dirty)
-            channel_settle(ch);
+            channel_settle(ch, false);
     }
 }

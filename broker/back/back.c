@@ -2,6 +2,7 @@
 #include "back.h"
 
 #include "broker.h"
+#include "crypto_text.h"
 #include "io.h"
 #include "ipc.h"
 #include "peer.h"
@@ -220,7 +221,10 @@ static int back_leave(void *self, struct event_base *base UNUSED)
 int back_main(const struct back_life *life)
 {
     struct back b = {.life = life};
-    const struct role_life own = {
-        .role = life->role, .counts = true, .open = back_start, .leave = back_leave};
+    const struct role_life own = {.role = life->role,
+                                  .first = crypto_text_later,
+                                  .counts = true,
+                                  .open = back_start,
+                                  .leave = back_leave};
     return role_run(&own, &b);
 }

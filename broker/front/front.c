@@ -1,6 +1,7 @@
 /* The main of every front: its channels, its policy, and what it says to its back. */
 #include "front.h"
 
+#include "crypto_text.h"
 #include "io.h"
 #include "ipc.h"
 #include "meter.h"
@@ -248,7 +249,10 @@ static int front_leave(void *self UNUSED, struct event_base *base UNUSED)
 int front_main(const struct front_life *life)
 {
     struct front f = {.life = life};
-    const struct role_life own = {
-        .role = life->role, .counts = true, .open = front_start, .leave = front_leave};
+    const struct role_life own = {.role = life->role,
+                                  .first = crypto_text_later,
+                                  .counts = true,
+                                  .open = front_start,
+                                  .leave = front_leave};
     return role_run(&own, &f);
 }

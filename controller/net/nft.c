@@ -155,7 +155,7 @@ int nft_install(uint16_t port, uint16_t group, const unsigned char *pod, struct 
     int log = nft_open_log(group, err);
     if (log < 0)
         return -1;
-    int r = nft_begin(&t, err);
+    int r = nft_begin(&t, pod != NULL, err);
     if (r == 0) {
         prerouting(&t, port, pod);
         output(&t, port, group, pod);

@@ -15,9 +15,9 @@
 
 /* Installs them in the caller's network namespace and binds a socket to the group. Returns that
  * socket (NETLINK_NETFILTER, non-blocking, one message a packet, its first 128 bytes), or -1 with
- * err: nf_tables cannot be used here; what was installed in part is removed as a whole; what was
- * installed before is replaced. pod: the IPv4 address of the pod that the namespace is of, which is
- * treated as loopback is; NULL: of a sandbox of ours. */
+ * err: nf_tables cannot be used here; what was installed in part is removed as a whole. pod: the
+ * IPv4 address of the pod that the namespace is of, which is treated as loopback is, and where
+ * rules of before are replaced; NULL: of a sandbox of ours, whose namespace is new and has none. */
 int nft_install(uint16_t port, uint16_t group, const unsigned char *pod, struct err *err);
 
 #endif

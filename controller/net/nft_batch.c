@@ -257,7 +257,7 @@ int nft_open_log(uint16_t group, struct err *err)
 
 /* ---- the whole ---- */
 
-int nft_begin(struct nft_batch *t, struct err *err)
+int nft_begin(struct nft_batch *t, bool again, struct err *err)
 {
     *t = (struct nft_batch){.room = malloc((size_t)BATCH_MAX * 2), .seq = 1}; /* mnl wants twice */
     t->b = t->room ? mnl_nlmsg_batch_start(t->room, BATCH_MAX) : NULL;
@@ -267,9 +267,11 @@ int nft_begin(struct nft_batch *t, struct err *err)
     }
     nftnl_batch_begin(mnl_nlmsg_batch_current(t->b), t->seq++);
     next(t);
-    put_table(t, NFT_MSG_NEWTABLE, NLM_F_CREATE);
-    put_table(t, NFT_MSG_DELTABLE, 0);
-    put_table(t, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+    if (again) {
+        put_table(t, NFT_MSG_NEWTABLE, NLM_F_CREATE); /* what is not there cannot be deleted */
+        put_table(t, NFT_MSG_DELTABLE, 0);
+    }
+    put_table(t, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
     return 0;
 }
 

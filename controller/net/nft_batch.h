@@ -23,8 +23,11 @@ struct nft_batch {
     struct nftnl_rule *rule; /* the one being written */
 };
 
-/* Our table, empty: what was in one before is gone when the batch is applied. -1: out of memory. */
-int nft_begin(struct nft_batch *t, struct err *err);
+/* Our table, empty. again: what was in one before is gone when the batch is applied; else a
+ * namespace that has one refuses the batch. The kernel waits for all its processors before it
+ * forgets a table, and whoever closes a netlink socket meanwhile waits with it (4 to 14 ms). -1:
+ * out of memory. */
+int nft_begin(struct nft_batch *t, bool again, struct err *err);
 /* Apply it in the caller's namespace. Frees the batch in any case. */
 int nft_apply(struct nft_batch *t, struct err *err);
 

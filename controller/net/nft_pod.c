@@ -172,7 +172,7 @@ int nft_pod_install(const struct pod_link *link, const struct cidr *ranges, unsi
                     struct err *err)
 {
     struct nft_batch t;
-    if (nft_begin(&t, err) < 0)
+    if (nft_begin(&t, true, err) < 0)
         return -1;
     prerouting(&t, link, ranges, n_ranges);
     forward(&t, link);

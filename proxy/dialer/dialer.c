@@ -5,6 +5,7 @@
 #include "bridge.h"
 #include "broker.h"
 #include "budget_ledger.h"
+#include "crypto_text.h"
 #include "journal.h"
 #include "landlock.h"
 #include "mcp_dial.h"
@@ -610,6 +611,7 @@ static int dialer_leave(void *self, struct event_base *base)
 int dialer_main(void)
 {
     static const struct role_life life = {.role = ROLE_DIALER,
+                                          .first = crypto_text_later,
                                           .counts = true,
                                           .traces = true,
                                           .open = dialer_open,

@@ -4,6 +4,7 @@
  * what records quote of them. */
 #include "subscribers.h"
 #include "config.h"
+#include "crypto_text.h"
 #include "fetch.h"
 #include "otlp.h"
 #include "peer.h"
@@ -243,8 +244,11 @@ int exporter_main(void);
 
 int exporter_main(void)
 {
-    static const struct role_life life = {
-        .role = ROLE_EXPORTER, .counts = true, .open = exporter_open, .leave = exporter_leave};
+    static const struct role_life life = {.role = ROLE_EXPORTER,
+                                          .first = crypto_text_later,
+                                          .counts = true,
+                                          .open = exporter_open,
+                                          .leave = exporter_leave};
     static struct exporter exporter;
     return role_run(&life, &exporter);
 }

@@ -3,6 +3,7 @@
 
 #include "answer_words.h"
 #include "bind.h"
+#include "crypto_text.h"
 #include "dial_client.h"
 #include "dns_server.h"
 #include "exchange.h"
@@ -609,8 +610,12 @@ int gate_main(void);
 
 int gate_main(void)
 {
-    static const struct role_life life = {
-        .role = ROLE_GATE, .counts = true, .traces = true, .open = gate_open, .leave = gate_leave};
+    static const struct role_life life = {.role = ROLE_GATE,
+                                          .first = crypto_text_later,
+                                          .counts = true,
+                                          .traces = true,
+                                          .open = gate_open,
+                                          .leave = gate_leave};
     static struct gate_process process;
     return role_run(&life, &process);
 }

@@ -1,6 +1,7 @@
 /* The injector's main. */
 #include "injector.h"
 
+#include "crypto_text.h"
 #include "dial_client.h"
 #include "injection.h"
 #include "pending_approval.h"
@@ -205,6 +206,7 @@ int injector_main(void);
 int injector_main(void)
 {
     static const struct role_life life = {.role = ROLE_INJECTOR,
+                                          .first = crypto_text_later,
                                           .counts = true,
                                           .traces = true,
                                           .open = injector_open,

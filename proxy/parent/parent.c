@@ -1,5 +1,6 @@
 /* The parent's main: start everything, hand over, wait, stop. */
 #include "derived_spec.h"
+#include "crypto_text.h"
 #include "log_command.h"
 #include "notice_queue.h"
 #include "peer.h"
@@ -515,8 +516,10 @@ int parent_main(void);
 
 int parent_main(void)
 {
-    static const struct role_life life = {
-        .role = ROLE_PARENT, .open = parent_open, .leave = parent_leave};
+    static const struct role_life life = {.role = ROLE_PARENT,
+                                          .first = crypto_text_later,
+                                          .open = parent_open,
+                                          .leave = parent_leave};
     static struct parent parent;
     return role_run(&life, &parent);
 }

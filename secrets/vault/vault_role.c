@@ -1,5 +1,6 @@
 /* The vault's process: its main, and the way to token endpoints that it cannot open by itself. */
 #include "fetch.h"
+#include "crypto_text.h"
 #include "role_run.h"
 #include "vault.h"
 
@@ -67,6 +68,7 @@ int vault_main(void);
 int vault_main(void)
 {
     static const struct role_life life = {.role = ROLE_VAULT,
+                                          .first = crypto_text_later,
                                           .counts = true,
                                           .traces = true,
                                           .open = vault_open,

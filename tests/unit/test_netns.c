@@ -210,6 +210,22 @@ static void tied(void)
     _exit(0);
 }
 
+/* A sandbox's namespace is new: nothing is deleted in it, for which the kernel would make us wait.
+ */
+static void rules_are_the_first(void)
+{
+    static const unsigned char pod[4] = {10, 1, 2, 3};
+    struct err err = {0};
+    enter();
+    CHECK(rtnl_loopback_up(&err) == 0);
+    if (nft_install(901, 1, NULL, &err) < 0)
+        _exit(NO_NAMESPACES);
+    CHECK(nft_install(901, 2, NULL, &err) < 0);
+    CHECK(strstr(err.text, strerror(EEXIST)) != NULL);
+    CHECK(nft_install(901, 3, pod, &err) >= 0); /* a pod's may have been a daemon's before us */
+    _exit(0);
+}
+
 static void in_child(void (*what)(void))
 {
     int status = 0;
@@ -250,12 +266,18 @@ static void test_tied(void)
     in_child(tied);
 }
 
+static void test_first(void)
+{
+    in_child(rules_are_the_first);
+}
+
 static void suite_netns(void)
 {
     CU_pSuite s = CU_add_suite("netns", NULL, NULL);
     CU_add_test(s, "without nf_tables", test_fallback);
     CU_add_test(s, "ports are taken", test_ports);
     CU_add_test(s, "an outer namespace is one pod's", test_tied);
+    CU_add_test(s, "rules are the first of their namespace, or a pod's again", test_first);
     CU_add_test(s, "without rules, listeners or routes it is closed", test_each_alone);
 }
 

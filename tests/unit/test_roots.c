@@ -313,6 +313,109 @@ static void test_damaged_block(void)
     free(p);
 }
 
+struct spelling {
+    int cn_type;
+    const char *cn;
+    int cn_len;
+    bool together, unit_first; /* the unit is in the RDN of the name; and before it */
+};
+
+static X509_NAME *spell(const struct spelling *w)
+{
+    X509_NAME *n = X509_NAME_new();
+    const unsigned char *unit = (const unsigned char *)"Unit";
+    X509_NAME_add_entry_by_NID(n, NID_countryName, V_ASN1_PRINTABLESTRING,
+                               (const unsigned char *)"DE", -1, -1, 0);
+    if (w->unit_first)
+        X509_NAME_add_entry_by_NID(n, NID_organizationalUnitName, V_ASN1_UTF8STRING, unit, -1, -1,
+                                   0);
+    X509_NAME_add_entry_by_NID(n, NID_commonName, w->cn_type, (const unsigned char *)w->cn,
+                               w->cn_len, -1, w->unit_first && w->together ? -1 : 0);
+    if (!w->unit_first)
+        X509_NAME_add_entry_by_NID(n, NID_organizationalUnitName, V_ASN1_UTF8STRING, unit, -1, -1,
+                                   w->together ? -1 : 0);
+    return n;
+}
+
+static X509 *of_name(X509_NAME *subject, X509_NAME *issuer, EVP_PKEY *key, EVP_PKEY *by)
+{
+    X509 *x = X509_new();
+    X509_set_version(x, X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(x), 7);
+    X509_set_subject_name(x, subject);
+    X509_set_issuer_name(x, issuer);
+    X509_gmtime_adj(X509_getm_notBefore(x), -60);
+    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+    X509_set_pubkey(x, key);
+    X509_EXTENSION *ca =
+        X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, key == by ? "CA:TRUE" : "CA:FALSE");
+    X509_add_ext(x, ca, -1);
+    X509_EXTENSION_free(ca);
+    CU_ASSERT(X509_sign(x, by, EVP_sha256()) > 0);
+    return x;
+}
+
+/* A root that spells its name in one way, and a leaf whose issuer is spelled in another. */
+static bool chains(const struct spelling *root, const struct spelling *issuer, bool *same)
+{
+    char path[sizeof dir + 16];
+    const char *const paths[] = {path, NULL};
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509_NAME *its = spell(root), *told = spell(issuer), *none = X509_NAME_new();
+    X509 *top = of_name(its, its, key, key), *leaf = of_name(none, told, leaf_key, key);
+    put_cert(path, sizeof path, "spelled.pem", top);
+    struct roots *r = load(NULL, paths);
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    X509_STORE_CTX_init(ctx, roots_store(r), leaf, NULL);
+    bool found = X509_verify_cert(ctx) == 1;
+    *same = X509_NAME_cmp(its, told) == 0;
+    X509_STORE_CTX_free(ctx);
+    roots_free(r);
+    remove(path);
+    X509_free(top);
+    X509_free(leaf);
+    X509_NAME_free(its);
+    X509_NAME_free(told);
+    X509_NAME_free(none);
+    EVP_PKEY_free(key);
+    return found;
+}
+
+/* Names are the same by OpenSSL's rules, not by their bytes, and it alone says which are. */
+static void test_spellings(void)
+{
+    static const struct spelling all[] = {
+        {V_ASN1_PRINTABLESTRING, "Root One", 8, false, false},
+        {V_ASN1_UTF8STRING, "root one", 8, false, false},
+        {V_ASN1_UTF8STRING, " ROOT \t  One  ", 14, false, false},
+        {V_ASN1_IA5STRING, "Root oNE", 8, false, false},
+        {V_ASN1_T61STRING, "Root One", 8, false, false},
+        {V_ASN1_BMPSTRING, "\0R\0o\0o\0t\0 \0O\0n\0e", 16, false, false},
+        {V_ASN1_UNIVERSALSTRING, "\0\0\0R\0\0\0o\0\0\0o\0\0\0t\0\0\0 \0\0\0O\0\0\0n\0\0\0e", 32,
+         false, false},
+        {V_ASN1_UTF8STRING, "Root Two", 8, false, false},
+        {V_ASN1_UTF8STRING, "R\xc3\xb6\xc3\xb6t One", 10, false, false},
+        {V_ASN1_T61STRING, "r\xf6\xf6t one", 8, false, false},
+        {V_ASN1_BMPSTRING, "\0R\0\xf6\0\xf6\0t\0 \0O\0n\0e", 16, false, false},
+        {V_ASN1_UTF8STRING, "Root One", 8, true, false},
+        {V_ASN1_UTF8STRING, "root ONE", 8, true, true},
+        {V_ASN1_UTF8STRING, "Root One", 8, false, true},
+        /* in DER the name is before the unit, and behind it */
+        {V_ASN1_UTF8STRING, "R1", 2, true, false},
+        {V_ASN1_UNIVERSALSTRING, "\0\0\0R\0\0\0\x31", 8, true, false},
+    };
+    size_t alike = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        for (size_t k = 0; k < ARRAY_LEN(all); k++) {
+            bool same, found = chains(&all[i], &all[k], &same);
+            CU_ASSERT_EQUAL(found, same);
+            if (found != same)
+                printf("# spelling %zu, issuer %zu\n", i, k);
+            alike += same;
+        }
+    CU_ASSERT_EQUAL(alike, 7 * 7 + 1 + 3 * 3 + 2 * 2 + 1 + 2 * 2);
+}
+
 static void test_this_host(void)
 {
     const char *const paths[] = {pem_a, NULL};
@@ -360,6 +463,7 @@ void suite_roots(void)
     CU_add_test(s, "the store may outlive its owner", test_store_outlives);
     CU_add_test(s, "files: errors name them, the system's damage is skipped", test_files);
     CU_add_test(s, "a damaged block is refused or harmless", test_damaged_block);
+    CU_add_test(s, "a name is found however it is spelled", test_spellings);
     CU_add_test(s, "this host's own bundle", test_this_host);
 }
 

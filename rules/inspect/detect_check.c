@@ -153,7 +153,7 @@ static bool german(const char *p)
     return value(p[10]) == (11 - product) % 10;
 }
 
-/* DNI, NIE */
+/* DNI, NIE, and the NIF of who has neither */
 static bool spanish(const char *p)
 {
     static const char letters[] = "TRWAGMYFPDXBNJZSQVHLCKE";
@@ -162,18 +162,21 @@ static bool spanish(const char *p)
         v += value(p[0]) * 10000000;
     else if (p[0] >= 'X' && p[0] <= 'Z')
         v += (unsigned)(p[0] - 'X') * 10000000;
-    else
+    else if (p[0] < 'K' || p[0] > 'M')
         return false;
     return p[8] == letters[v % 23];
 }
 
-/* NIR */
+/* NIR; 2A and 2B are reckoned as 19 and 18. */
 static bool french(const char *p, size_t n)
 {
     uint64_t v = 0;
-    unsigned month = number(p + 3, 2);
+    unsigned month = number(p + 3, 2), corsica = p[6] == 'A' ? 1000000 : 2000000;
+    if (!detect_is(p[6], CLASS_DIGIT) && (p[5] != '2' || (p[6] != 'A' && p[6] != 'B')))
+        return false;
     for (size_t i = 0; i < 13; i++)
-        v = v * 10 + value(p[i]);
+        v = v * 10 + (detect_is(p[i], CLASS_DIGIT) ? value(p[i]) : 0);
+    v -= detect_is(p[6], CLASS_DIGIT) ? 0 : corsica;
     return n == 15 && (p[0] == '1' || p[0] == '2') &&
            ((month >= 1 && month <= 12) || month >= 20) &&
            97 - (unsigned)(v % 97) == number(p + 13, 2);
@@ -231,17 +234,23 @@ static bool polish(const char *p)
 /* Personnummer; of a coordination number the day is 60 more. */
 static bool swedish(const char *p, size_t n)
 {
+    if (n == 12 && (number(p, 2) < 18 || number(p, 2) > 20))
+        return false;
     p += n == 12 ? 2 : 0;
     unsigned day = number(p + 4, 2);
     return date_ok(number(p + 2, 2), day > 60 ? day - 60 : day) && luhn(p, 10);
 }
 
-/* Social Security number: it has no check digit, but numbers that were never given. */
+/* Social Security number: it has no check digit, but numbers that were never given, or were printed
+ * so often that they were withdrawn. */
 static bool american(const char *p)
 {
+    static const char printed[][10] = {"123456789", "078051120", "219099999", "457555462"};
     unsigned area = number(p, 3);
-    return area != 0 && area != 666 && area < 900 && number(p + 3, 2) != 0 &&
-           number(p + 5, 4) != 0 && memcmp(p, "123456789", 9) != 0;
+    for (size_t i = 0; i < ARRAY_LEN(printed); i++)
+        if (memcmp(p, printed[i], 9) == 0)
+            return false;
+    return area != 0 && area != 666 && area < 900 && number(p + 3, 2) != 0 && number(p + 5, 4) != 0;
 }
 
 bool detect_id_ok(enum detector what, const char *p, size_t n)

@@ -7,49 +7,58 @@
 /* "#": a digit; "@": a capital letter; all else stands for itself. */
 struct form {
     enum detector what;
+    unsigned char lead; /* digits that it begins with */
     const char *text;
 };
 
 static const struct form forms[] = {
-    {DETECT_CARD, "################"},
-    {DETECT_CARD, "#### #### #### ####"},
-    {DETECT_CARD, "####-####-####-####"},
-    {DETECT_CARD, "###############"}, /* American Express */
-    {DETECT_CARD, "#### ###### #####"},
-    {DETECT_CARD, "####-######-#####"},
-    {DETECT_CARD, "##############"}, /* Diners Club */
-    {DETECT_CARD, "#### ###### ####"},
-    {DETECT_CARD, "####-######-####"},
-    {DETECT_CARD, "###################"},
-    {DETECT_CARD, "#### #### #### #### ###"},
-    {DETECT_ID_BE, "##.##.##-###.##"},
-    {DETECT_ID_BR, "###.###.###-##"},
-    {DETECT_ID_BR, "###########"},
-    {DETECT_ID_CA, "###-###-###"},
-    {DETECT_ID_CA, "### ### ###"},
-    {DETECT_ID_CH, "756.####.####.##"},
-    {DETECT_ID_CH, "756##########"},
-    {DETECT_ID_DE, "###########"},
-    {DETECT_ID_DE, "## ### ### ###"},
-    {DETECT_ID_ES, "########@"},
-    {DETECT_ID_ES, "########-@"},
-    {DETECT_ID_ES, "@#######@"},
-    {DETECT_ID_ES, "@-#######-@"},
-    {DETECT_ID_FR, "###############"},
-    {DETECT_ID_FR, "# ## ## ## ### ### ##"},
-    {DETECT_ID_GB, "@@######@"},
-    {DETECT_ID_GB, "@@ ## ## ## @"},
-    {DETECT_ID_IN, "#### #### ####"},
-    {DETECT_ID_IN, "####-####-####"},
-    {DETECT_ID_IT, "@@@@@@##@##@###@"},
-    {DETECT_ID_PL, "###########"},
-    {DETECT_ID_SE, "######-####"},
-    {DETECT_ID_SE, "########-####"},
-    {DETECT_ID_US, "###-##-####"},
-    {DETECT_ID_US, "### ## ####"},
+    {DETECT_CARD, 16, "################"},
+    {DETECT_CARD, 4, "#### #### #### ####"},
+    {DETECT_CARD, 4, "####-####-####-####"},
+    {DETECT_CARD, 15, "###############"}, /* American Express */
+    {DETECT_CARD, 4, "#### ###### #####"},
+    {DETECT_CARD, 4, "####-######-#####"},
+    {DETECT_CARD, 14, "##############"}, /* Diners Club */
+    {DETECT_CARD, 4, "#### ###### ####"},
+    {DETECT_CARD, 4, "####-######-####"},
+    {DETECT_CARD, 19, "###################"},
+    {DETECT_CARD, 4, "#### #### #### #### ###"},
+    {DETECT_ID_BE, 2, "##.##.##-###.##"},
+    {DETECT_ID_BE, 2, "##.##.##-### ##"},
+    {DETECT_ID_BE, 2, "## ## ## ### ##"},
+    {DETECT_ID_BE, 11, "###########"},
+    {DETECT_ID_BR, 3, "###.###.###-##"},
+    {DETECT_ID_BR, 11, "###########"},
+    {DETECT_ID_CA, 3, "###-###-###"},
+    {DETECT_ID_CA, 3, "### ### ###"},
+    {DETECT_ID_CH, 0, "756.####.####.##"},
+    {DETECT_ID_CH, 0, "756##########"},
+    {DETECT_ID_DE, 11, "###########"},
+    {DETECT_ID_DE, 2, "## ### ### ###"},
+    {DETECT_ID_ES, 8, "########@"},
+    {DETECT_ID_ES, 8, "########-@"},
+    {DETECT_ID_ES, 0, "@#######@"},
+    {DETECT_ID_ES, 0, "@-#######-@"},
+    {DETECT_ID_FR, 15, "###############"},
+    {DETECT_ID_FR, 6, "######@########"}, /* Corsica: 2A, 2B */
+    {DETECT_ID_FR, 1, "# ## ## ## ### ### ##"},
+    {DETECT_ID_GB, 0, "@@######@"},
+    {DETECT_ID_GB, 0, "@@ ## ## ## @"},
+    {DETECT_ID_IN, 4, "#### #### ####"},
+    {DETECT_ID_IN, 4, "####-####-####"},
+    {DETECT_ID_IT, 0, "@@@@@@##@##@###@"},
+    {DETECT_ID_PL, 11, "###########"},
+    {DETECT_ID_SE, 6, "######-####"},
+    {DETECT_ID_SE, 8, "########-####"},
+    {DETECT_ID_SE, 6, "######+####"}, /* who is a hundred */
+    {DETECT_ID_SE, 8, "########+####"},
+    {DETECT_ID_SE, 10, "##########"},
+    {DETECT_ID_SE, 12, "############"},
+    {DETECT_ID_US, 3, "###-##-####"},
+    {DETECT_ID_US, 3, "### ## ####"},
 };
 
-enum { LETTERS_BEFORE = 7, CHARS_MAX = 34, IBAN_GROUP = 4 };
+enum { LETTERS_BEFORE = 7, CHARS_MAX = 34 };
 
 /* A longer number goes on behind a sign: "1.2", "3-4". */
 static bool joins(char c)
@@ -111,18 +120,21 @@ static void form_at(struct detect_scan *s, size_t i, const struct form *f)
         detect_found(s, f->what, i, end);
 }
 
-/* Two letters, two digits, and as many more as the country has, in one piece or in fours. */
+static bool is_gap(char c)
+{
+    return c == ' ' || c == '-' || c == '.';
+}
+
+/* Two letters, two digits, and as many more as the country has, in one piece or in groups. */
 static void iban_at(struct detect_scan *s, size_t i)
 {
     char chars[CHARS_MAX];
     size_t n = 0, k = i, want = CHARS_MAX;
-    bool spaced = false;
     for (; n < want; k++) {
         if (k >= s->text.n)
             break;
         char c = s->text.p[k];
-        if (c == ' ' && n > 0 && n % IBAN_GROUP == 0 && (spaced || n == IBAN_GROUP)) {
-            spaced = true;
+        if (n >= 2 && is_gap(c)) {
             if (++k >= s->text.n)
                 break;
             c = s->text.p[k];
@@ -160,8 +172,12 @@ static void forms_at(struct detect_scan *s, size_t i)
     if (!stands_alone_before(s, i))
         return;
     char kind = detect_is(s->text.p[i], CLASS_DIGIT) ? '#' : '@';
+    size_t end = detect_run(s, i, CLASS_DIGIT), digits = end - i;
+    bool cut = detect_cut(s, end);
     for (size_t k = 0; k < ARRAY_LEN(forms); k++)
         if ((s->what & DETECT_BIT(forms[k].what)) &&
+            (forms[k].lead == digits || (cut && forms[k].lead > digits) ||
+             forms[k].text[0] == '7') &&
             (forms[k].text[0] == kind || forms[k].text[0] == s->text.p[i]))
             form_at(s, i, &forms[k]);
 }
@@ -175,10 +191,14 @@ void detect_numbers_at(struct detect_scan *s, size_t i)
             iban_at(s, begin);
         return;
     }
-    /* "AB 12 34 56 C", "X-1234567-L" */
+    /* "AB 12 34 56 C", "X-1234567-L", "NO 02 1503 7577 003" */
     if (i >= s->from + 2 && (s->text.p[i - 1] == ' ' || s->text.p[i - 1] == '-') &&
-        detect_is(s->text.p[i - 2], CLASS_UPPER))
-        forms_at(s, letters_before(s, i - 1));
+        detect_is(s->text.p[i - 2], CLASS_UPPER)) {
+        begin = letters_before(s, i - 1);
+        forms_at(s, begin);
+        if ((s->what & DETECT_BIT(DETECT_IBAN)) && i - begin == 3 && stands_alone_before(s, begin))
+            iban_at(s, begin);
+    }
 }
 
 void detect_numbers_tail(struct detect_scan *s)

@@ -122,7 +122,7 @@ static unsigned n_log_n(unsigned n)
     return n * (whole * 1000 + part * 1000 / 1024);
 }
 
-static unsigned entropy(struct slice w) /* thousandths of a bit a byte */
+unsigned detect_entropy(struct slice w)
 {
     unsigned char count[256] = {0};
     unsigned sum = 0;
@@ -144,8 +144,8 @@ static bool is_random(struct slice w)
         alnum += detect_is(w.p[i], CLASS_ALNUM);
     }
     if (hex == w.n)
-        return w.n >= HEX_MIN && digits > 0 && digits < w.n && entropy(w) >= 3000;
-    return upper > 0 && digits > 0 && upper + digits < alnum && entropy(w) >= 4200;
+        return w.n >= HEX_MIN && digits > 0 && digits < w.n && detect_entropy(w) >= 3000;
+    return upper > 0 && digits > 0 && upper + digits < alnum && detect_entropy(w) >= 4200;
 }
 
 void detect_entropies(struct detect_scan *s)

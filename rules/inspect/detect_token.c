@@ -9,7 +9,8 @@ enum {
     BEHIND_NAME =
         2, /* the prefix is a name, and the value stands behind "=", ": \"" and the like */
     PREFIX_MAX = 32,
-    BETWEEN_MAX = 8
+    BETWEEN_MAX = 8,
+    DIFFERENT_MIN = 4 /* bytes in a token */
 };
 
 struct shape {
@@ -47,19 +48,29 @@ static const struct shape shapes[] = {
     {"glptt-", DETECT_GITLAB, CLASS_DOTTED, 40, 300, 0},
     {"glsoat-", DETECT_GITLAB, CLASS_DOTTED, 20, 300, 0},
     {"glft-", DETECT_GITLAB, CLASS_DOTTED, 20, 300, 0},
+    {"glffct-", DETECT_GITLAB, CLASS_DOTTED, 20, 300, 0},
+    {"glimt-", DETECT_GITLAB, CLASS_DOTTED, 20, 300, 0},
+    {"glagent-", DETECT_GITLAB, CLASS_DOTTED, 40, 300, 0},
+    {"gloas-", DETECT_GITLAB, CLASS_DOTTED, 40, 300, 0},
+    {"GR1348941", DETECT_GITLAB, CLASS_NAME, 20, 20, 0},
     {"xoxb-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
     {"xoxp-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
-    {"xoxa-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
-    {"xoxr-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
+    {"xoxa-", DETECT_SLACK, CLASS_NAME, 12, 255, NEEDS_DIGIT},
+    {"xoxr-", DETECT_SLACK, CLASS_NAME, 12, 255, NEEDS_DIGIT},
+    {"xoxo-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
     {"xoxs-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
     {"xoxe-", DETECT_SLACK, CLASS_NAME, 20, 300, NEEDS_DIGIT},
     {"xoxe.", DETECT_SLACK, CLASS_NAME, 20, 300, NEEDS_DIGIT},
     {"xapp-", DETECT_SLACK, CLASS_NAME, 20, 255, NEEDS_DIGIT},
     {"hooks.slack.com/services/", DETECT_SLACK, CLASS_SLASHED, 40, 90, 0},
+    {"hooks.slack.com/workflows/", DETECT_SLACK, CLASS_SLASHED, 40, 90, 0},
+    {"hooks.slack.com/triggers/", DETECT_SLACK, CLASS_SLASHED, 40, 90, 0},
     {"sk_live_", DETECT_STRIPE, CLASS_ALNUM, 16, 255, 0},
     {"sk_test_", DETECT_STRIPE, CLASS_ALNUM, 16, 255, 0},
     {"rk_live_", DETECT_STRIPE, CLASS_ALNUM, 16, 255, 0},
     {"rk_test_", DETECT_STRIPE, CLASS_ALNUM, 16, 255, 0},
+    {"sk_prod_", DETECT_STRIPE, CLASS_ALNUM, 16, 255, 0},
+    {"rk_prod_", DETECT_STRIPE, CLASS_ALNUM, 16, 255, 0},
     {"whsec_", DETECT_STRIPE, CLASS_BASE64, 32, 255, 0},
     {"sk-", DETECT_MODEL, CLASS_NAME, 32, 255, NEEDS_DIGIT},
     {"gsk_", DETECT_MODEL, CLASS_ALNUM, 48, 60, 0},
@@ -67,11 +78,12 @@ static const struct shape shapes[] = {
     {"pplx-", DETECT_MODEL, CLASS_ALNUM, 40, 60, 0},
     {"hf_", DETECT_MODEL, CLASS_ALNUM, 34, 40, 0},
     {"r8_", DETECT_MODEL, CLASS_ALNUM, 37, 37, 0},
+    {"api_org_", DETECT_MODEL, CLASS_ALNUM, 34, 34, 0},
     {"npm_", DETECT_TOKEN, CLASS_ALNUM, 36, 36, 0},
     {"pypi-AgEI", DETECT_TOKEN, CLASS_NAME, 50, 1000, 0},
     {"rubygems_", DETECT_TOKEN, CLASS_HEX, 48, 48, 0},
     {"dckr_pat_", DETECT_TOKEN, CLASS_NAME, 27, 60, 0},
-    {"SG.", DETECT_TOKEN, CLASS_DOTTED, 66, 66, 0},
+    {"SG.", DETECT_TOKEN, CLASS_DOTTED | CLASS_ENTROPY, 66, 66, 0},
     {"dop_v1_", DETECT_TOKEN, CLASS_HEX, 64, 64, 0},
     {"doo_v1_", DETECT_TOKEN, CLASS_HEX, 64, 64, 0},
     {"dor_v1_", DETECT_TOKEN, CLASS_HEX, 64, 64, 0},
@@ -91,16 +103,59 @@ static const struct shape shapes[] = {
     {"glsa_", DETECT_TOKEN, CLASS_WORD, 41, 41, 0},
     {"glc_", DETECT_TOKEN, CLASS_BASE64, 32, 400, 0},
     {"PMAK-", DETECT_TOKEN, CLASS_NAME, 59, 59, 0},
-    {"NRAK-", DETECT_TOKEN, CLASS_UPDIGIT, 27, 27, 0},
+    {"NRAK-", DETECT_TOKEN, CLASS_ALNUM, 27, 27, 0},
     {"ATATT3", DETECT_TOKEN, CLASS_NAME | CLASS_BASE64, 100, 255, 0},
     {"ATCTT3", DETECT_TOKEN, CLASS_NAME | CLASS_BASE64, 100, 255, 0},
-    {"pscale_tkn_", DETECT_TOKEN, CLASS_DOTTED, 32, 64, 0},
-    {"pscale_pw_", DETECT_TOKEN, CLASS_DOTTED, 32, 64, 0},
+    {"pscale_tkn_", DETECT_TOKEN, CLASS_DOTTED | CLASS_ENTROPY, 32, 64, 0},
+    {"pscale_pw_", DETECT_TOKEN, CLASS_DOTTED | CLASS_ENTROPY, 32, 64, 0},
     {"dp.pt.", DETECT_TOKEN, CLASS_ALNUM, 40, 44, 0},
     {"figd_", DETECT_TOKEN, CLASS_NAME, 40, 60, 0},
     {"tskey-", DETECT_TOKEN, CLASS_NAME, 20, 100, NEEDS_DIGIT},
     {"sntrys_", DETECT_TOKEN, CLASS_BASE64 | CLASS_WORD, 80, 400, 0},
     {"sbp_", DETECT_TOKEN, CLASS_HEX, 40, 40, 0},
+    {"pscale_oauth_", DETECT_TOKEN, CLASS_DOTTED | CLASS_ENTROPY, 32, 64, 0},
+    {"ops_eyJ", DETECT_TOKEN, CLASS_ENTROPY, 200, 1000, 0},
+    {"CLOJARS_", DETECT_TOKEN, CLASS_ALNUM, 60, 60, 0},
+    {"v1.0-", DETECT_TOKEN, CLASS_NAME, 171, 171, 0},
+    {"dnkey-", DETECT_TOKEN, CLASS_ENTROPY, 60, 90, 0},
+    {"duffel_test_", DETECT_TOKEN, CLASS_ENTROPY, 43, 43, 0},
+    {"duffel_live_", DETECT_TOKEN, CLASS_ENTROPY, 43, 43, 0},
+    {"dt0c01.", DETECT_TOKEN, CLASS_DOTTED, 89, 89, 0},
+    {"EZAK", DETECT_TOKEN, CLASS_ALNUM, 54, 54, 0},
+    {"EZTK", DETECT_TOKEN, CLASS_ALNUM, 54, 54, 0},
+    {"EAAM", DETECT_TOKEN, CLASS_ALNUM, 100, 1000, 0},
+    {"EAAC", DETECT_TOKEN, CLASS_ALNUM, 100, 1000, 0},
+    {"EAAA", DETECT_TOKEN, CLASS_NAME, 56, 64, NEEDS_DIGIT},
+    {"FLWPUBK_TEST-", DETECT_TOKEN, CLASS_NAME, 32, 40, 0},
+    {"FLWSECK_TEST-", DETECT_TOKEN, CLASS_NAME, 12, 40, 0},
+    {"fo1_", DETECT_TOKEN, CLASS_NAME, 43, 43, 0},
+    {"fm1r_", DETECT_TOKEN, CLASS_ENTROPY, 100, 1000, 0},
+    {"fm1a_", DETECT_TOKEN, CLASS_ENTROPY, 100, 1000, 0},
+    {"fm2_", DETECT_TOKEN, CLASS_ENTROPY, 100, 1000, 0},
+    {"fio-u-", DETECT_TOKEN, CLASS_ENTROPY, 64, 64, 0},
+    {"eyJrIjoi", DETECT_TOKEN, CLASS_BASE64, 64, 400, 0},
+    {"atlasv1.", DETECT_TOKEN, CLASS_ENTROPY, 60, 70, 0},
+    {"NRJS-", DETECT_TOKEN, CLASS_HEX, 19, 19, 0},
+    {"NRII-", DETECT_TOKEN, CLASS_NAME, 32, 32, 0},
+    {"ico-", DETECT_TOKEN, CLASS_ALNUM, 32, 32, NEEDS_DIGIT},
+    {"API-", DETECT_TOKEN, CLASS_UPDIGIT, 26, 26, NEEDS_DIGIT},
+    {"sha256~", DETECT_TOKEN, CLASS_NAME, 43, 43, 0},
+    {"pnu_", DETECT_TOKEN, CLASS_ALNUM, 36, 36, 0},
+    {"pul-", DETECT_TOKEN, CLASS_HEX, 40, 40, 0},
+    {"rdme_", DETECT_TOKEN, CLASS_ALNUM, 70, 70, 0},
+    {"tk-us-", DETECT_TOKEN, CLASS_NAME, 48, 48, 0},
+    {"xkeysib-", DETECT_TOKEN, CLASS_NAME, 81, 81, 0},
+    {"shippo_live_", DETECT_TOKEN, CLASS_HEX, 40, 40, 0},
+    {"shippo_test_", DETECT_TOKEN, CLASS_HEX, 40, 40, 0},
+    {"LTAI", DETECT_TOKEN, CLASS_ALNUM, 20, 20, NEEDS_DIGIT},
+    {"tfp_", DETECT_TOKEN, CLASS_DOTTED | CLASS_ENTROPY, 59, 59, 0},
+    {"AQVN", DETECT_TOKEN, CLASS_NAME, 35, 38, NEEDS_DIGIT},
+    {"pk.", DETECT_TOKEN, CLASS_DOTTED, 83, 90, NEEDS_DIGIT},
+    {"pubkey-", DETECT_TOKEN, CLASS_HEX, 32, 32, 0},
+    {"access-production-", DETECT_TOKEN, CLASS_NAME, 36, 36, NEEDS_DIGIT},
+    {"access-sandbox-", DETECT_TOKEN, CLASS_NAME, 36, 36, NEEDS_DIGIT},
+    {"webhook.office.com/webhookb2/", DETECT_TOKEN, CLASS_NAME, 36, 36, 0},
+    {"ZXlK", DETECT_JWT, CLASS_ENTROPY, 60, 1000, 0}, /* one that is written in base64 again */
     {"EAACEdEose0cBA", DETECT_TOKEN, CLASS_ALNUM, 16, 400, 0},
 };
 
@@ -120,6 +175,19 @@ static bool has_digit(const struct detect_scan *s, size_t at, size_t end)
         if (detect_is(s->text.p[at], CLASS_DIGIT))
             return true;
     return false;
+}
+
+/* "xxxx…", "XXXX-XXXX": a document's place for a token; and AWS's own "…EXAMPLE". */
+static bool is_filler(struct slice value)
+{
+    uint32_t seen[8] = {0};
+    unsigned different = 0;
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        different += !(seen[c / 32] >> (c % 32) & 1);
+        seen[c / 32] |= 1u << (c % 32);
+    }
+    return different < DIFFERENT_MIN || slice_ends(value, SLICE("EXAMPLE"));
 }
 
 /* Where the value of a name begins; 0: it has none. */
@@ -154,6 +222,8 @@ static void token_at(struct detect_scan *s, size_t i, const struct shape *k, siz
     if (end < s->text.n && detect_is(s->text.p[end], CLASS_WORD))
         return;
     if ((k->flags & NEEDS_DIGIT) && !has_digit(s, value, end))
+        return;
+    if (is_filler((struct slice){s->text.p + value, end - value}))
         return;
     detect_found_behind(s, k->what, i, first, end);
 }
@@ -316,39 +386,40 @@ static void url_at(struct detect_scan *s, size_t i)
 
 /* ---- */
 
-void detect_tokens_at(struct detect_scan *s, size_t i)
+/* What has a beginning but no row in the table above; their numbers follow its rows'. */
+enum { TRY_JWT = ARRAY_LEN(shapes), TRY_PRIVATE_KEY, TRY_URL, TRIES };
+_Static_assert((size_t)TRIES <= (size_t)DETECT_TRIES, "detector_set has a place for each");
+
+void detect_token_try(struct detect_scan *s, size_t i, unsigned which)
 {
-    char c = s->text.p[i];
-    if (c == '-' && (s->what & DETECT_BIT(DETECT_PRIVATE_KEY)))
+    if (which == TRY_PRIVATE_KEY)
         pem_at(s, i);
-    else if (c == ':' && (s->what & DETECT_BIT(DETECT_URL_PASSWORD)) &&
-             starts(s, i, url_mark, sizeof url_mark - 1))
+    else if (which == TRY_URL && starts(s, i, url_mark, sizeof url_mark - 1))
         url_at(s, i);
-    if (!detect_is(c, CLASS_ALNUM) || detect_is(detect_before(s, i), CLASS_WORD))
+    if (which >= TRY_PRIVATE_KEY || detect_is(detect_before(s, i), CLASS_WORD))
         return;
-    if ((s->what & DETECT_BIT(DETECT_JWT)) && starts(s, i, jwt_begin, sizeof jwt_begin - 1))
-        jwt_at(s, i);
-    for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
-        const struct shape *p = &shapes[k];
-        if (c != p->prefix[0] || !(s->what & DETECT_BIT(p->what)))
-            continue;
-        size_t n = strlen(p->prefix);
-        if (starts(s, i, p->prefix, n))
-            token_at(s, i, p, n);
+    if (which == TRY_JWT) {
+        if (starts(s, i, jwt_begin, sizeof jwt_begin - 1))
+            jwt_at(s, i);
+        return;
     }
+    const struct shape *p = &shapes[which];
+    size_t n = strlen(p->prefix);
+    if (starts(s, i, p->prefix, n))
+        token_at(s, i, p, n);
 }
 
-void detect_tokens_prefixes(uint32_t what, void (*add)(void *arg, const char *prefix), void *arg)
+void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg)
 {
     for (size_t k = 0; k < ARRAY_LEN(shapes); k++)
         if (what & DETECT_BIT(shapes[k].what))
-            add(arg, shapes[k].prefix);
+            add(arg, shapes[k].prefix, (unsigned)k);
     if (what & DETECT_BIT(DETECT_JWT))
-        add(arg, jwt_begin);
+        add(arg, jwt_begin, TRY_JWT);
     if (what & DETECT_BIT(DETECT_PRIVATE_KEY))
-        add(arg, pem_begin);
+        add(arg, pem_begin, TRY_PRIVATE_KEY);
     if (what & DETECT_BIT(DETECT_URL_PASSWORD))
-        add(arg, url_mark);
+        add(arg, url_mark, TRY_URL);
 }
 
 struct tail {
@@ -356,8 +427,9 @@ struct tail {
     bool begins;
 };
 
-static void tail_begins(void *arg, const char *prefix)
+static void tail_begins(void *arg, const char *prefix, unsigned which)
 {
+    (void)which;
     struct tail *t = arg;
     t->begins =
         t->begins || (strlen(prefix) > t->text.n && memcmp(prefix, t->text.p, t->text.n) == 0);

@@ -19,6 +19,7 @@ static const char *const names[DETECTORS] = {
     [DETECT_TOKEN] = "token",
     [DETECT_JWT] = "jwt",
     [DETECT_URL_PASSWORD] = "url_password",
+    [DETECT_NAMED] = "named",
     [DETECT_CARD] = "card",
     [DETECT_IBAN] = "iban",
     [DETECT_EMAIL] = "email",
@@ -39,7 +40,7 @@ static const char *const names[DETECTORS] = {
 };
 
 enum {
-    CREDENTIALS = (1u << (DETECT_URL_PASSWORD + 1)) - 1,
+    CREDENTIALS = (1u << (DETECT_NAMED + 1)) - 1,
     NATIONAL_IDS = (1u << DETECTORS) - (1u << DETECT_ID_BE),
     NUMBERS = NATIONAL_IDS | DETECT_BIT(DETECT_CARD) | DETECT_BIT(DETECT_IBAN),
 };
@@ -137,13 +138,13 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
 
 /* ---- where they look ---- */
 
-/* Of three bytes; places of a table that has a bit for those which begin a prefix. */
+/* Of three bytes; places of a table that has the first of a chain of what may begin with them. */
 enum { HOT_BITS = 13 };
 
 struct detector_set {
     uint32_t what;
-    bool looks; /* for any beginning */
-    unsigned char hot[1u << HOT_BITS];
+    bool looks;                                            /* for any beginning */
+    unsigned char hot[1u << HOT_BITS], next[DETECT_TRIES]; /* numbers and one; 0: none */
     unsigned char first[256]; /* of the single bytes that matter: digits */
 };
 
@@ -153,11 +154,13 @@ static inline unsigned three(const unsigned char *p)
     return (v * 0x9E3779B1u) >> (32 - HOT_BITS);
 }
 
-static void add_prefix(void *arg, const char *prefix)
+static void add_prefix(void *arg, const char *prefix, unsigned which)
 {
     struct detector_set *set = arg;
+    unsigned char *hot = &set->hot[three((const unsigned char *)prefix)];
     set->looks = true;
-    set->hot[three((const unsigned char *)prefix)] = 1;
+    set->next[which] = *hot;
+    *hot = (unsigned char)(which + 1);
 }
 
 struct detector_set *detector_set_new(uint32_t what)
@@ -167,7 +170,9 @@ struct detector_set *detector_set_new(uint32_t what)
         return NULL;
     s->what = what;
     detect_tokens_prefixes(what, add_prefix, s);
-    s->looks |= (what & NUMBERS) != 0;
+    s->looks |= (what & (NUMBERS | DETECT_BIT(DETECT_NAMED))) != 0;
+    if (what & DETECT_BIT(DETECT_NAMED))
+        s->first['='] = s->first[':'] = 1;
     if (what & NUMBERS)
         for (char c = '0'; c <= '9'; c++)
             s->first[(unsigned char)c] = 1;
@@ -179,35 +184,43 @@ void detector_set_free(struct detector_set *s)
     free(s);
 }
 
-static void look_at(struct detect_scan *s, size_t i)
+static void look_at(const struct detector_set *set, struct detect_scan *s, size_t i, unsigned chain)
 {
     if (detect_is(s->text.p[i], CLASS_DIGIT)) {
         if ((s->what & NUMBERS) && !detect_is(detect_before(s, i), CLASS_DIGIT))
             detect_numbers_at(s, i);
     }
-    if (i + 3 <= s->text.n)
-        detect_tokens_at(s, i);
+    if ((s->text.p[i] == '=' || s->text.p[i] == ':') && (s->what & DETECT_BIT(DETECT_NAMED)))
+        detect_named_at(s, i);
+    for (; chain && !s->stops; chain = set->next[chain - 1])
+        detect_token_try(s, i, chain - 1);
 }
 
 static void look_through(const struct detector_set *set, struct detect_scan *s)
 {
     const unsigned char *t = (const unsigned char *)s->text.p;
     size_t i = s->from, n = s->text.n;
-    for (; i + 3 <= n && !s->stops; i++)
-        if (set->hot[three(t + i)] | set->first[t[i]])
-            look_at(s, i);
+    for (; i + 3 <= n && !s->stops; i++) {
+        unsigned chain = set->hot[three(t + i)];
+        if (chain | set->first[t[i]])
+            look_at(set, s, i, chain);
+    }
     for (; i < n && !s->stops; i++)
         if (set->first[t[i]])
-            look_at(s, i);
+            look_at(set, s, i, 0);
 }
 
-/* What stands in a key or a web token is of it, however much of it is there yet. */
+/* What stands in a key or a web token is of it, however much of it is there yet; and a value that
+ * is known by its own shape needs no name before it. */
 static bool is_inside(const struct detect_scan *s, const struct detect_match *m)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct detect_match *k = &s->match[i];
         if (k != m && (k->what == DETECT_PRIVATE_KEY || k->what == DETECT_JWT) && k->at <= m->at &&
             m->at < k->at + k->n && k->n > m->n)
+            return true;
+        if (m->what == DETECT_NAMED && k->what < DETECT_NAMED && k->at < m->at + m->n &&
+            m->at < k->at + k->n)
             return true;
     }
     return false;
@@ -244,6 +257,8 @@ void detector_scan(const struct detector_set *set, struct detect_scan *s)
         detect_tokens_tail(s);
         if (set->what & NUMBERS)
             detect_numbers_tail(s);
+        if (set->what & DETECT_BIT(DETECT_NAMED))
+            detect_named_tail(s);
     }
     s->whole |= s->stops; /* what comes next is known not to be theirs */
     if (set->what & DETECT_BIT(DETECT_EMAIL))

@@ -21,6 +21,7 @@ enum detector {
     DETECT_TOKEN, /* of other services, with a published prefix */
     DETECT_JWT,
     DETECT_URL_PASSWORD,
+    DETECT_NAMED, /* what stands behind a name such as "token" */
     DETECT_CARD,
     DETECT_IBAN,
     DETECT_EMAIL,

@@ -55,10 +55,12 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
 void detect_found_behind(struct detect_scan *s, enum detector what, size_t root, size_t at,
                          size_t end);
 
-/* Each looks at one place. detect_token.c: */
-void detect_tokens_at(struct detect_scan *s, size_t i);
-/* Adds the hash of each prefix that belongs to these detectors. */
-void detect_tokens_prefixes(uint32_t what, void (*add)(void *arg, const char *prefix), void *arg);
+/* Each looks at one place. detect_token.c: what one of the beginnings says may stand there. */
+void detect_token_try(struct detect_scan *s, size_t i, unsigned which);
+enum { DETECT_TRIES = 192 };
+/* Each beginning, of three bytes or more, that belongs to these detectors, and its number. */
+typedef void (*detect_prefix_fn)(void *arg, const char *prefix, unsigned which);
+void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg);
 /* The last bytes of the text may be the beginning of a prefix. */
 void detect_tokens_tail(struct detect_scan *s);
 /* detect_number.c: a digit that none stands before. */
@@ -70,7 +72,12 @@ bool detect_card_ok(const char *digits, size_t n);
 bool detect_iban_ok(const char *text, size_t n);
 size_t detect_iban_length(const char *country); /* 0: no such country */
 bool detect_id_ok(enum detector what, const char *text, size_t n);
+/* detect_named.c: a "=" or ":". */
+void detect_named_at(struct detect_scan *s, size_t i);
+/* The text may end in a name, or between it and its sign. */
+void detect_named_tail(struct detect_scan *s);
 /* detect_text.c */
+unsigned detect_entropy(struct slice w); /* thousandths of a bit a byte; w is 1 to 256 bytes long */
 void detect_emails(struct detect_scan *s);
 void detect_entropies(struct detect_scan *s);
 

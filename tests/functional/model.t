@@ -77,7 +77,10 @@ def go(t, w):
             t.diag("%d operations, %d requests, %.0f s" % (i + 1, w.asked, said - began))
     w.compare_all()
     t.diag("%d operations, %d requests, %.0f s; killed: %s" % (OPERATIONS, w.asked, time.monotonic() - began, done))
-    t.ok(not set(deaths.ROLES) - set(done), "every role was killed, and more than once where it owns things",
+    named = any(b.state == "running" and deaths.known(w, b) for b in w.boxes.values())
+    if not named:
+        t.skip("durward-init and bubblewrap killed", "without a control group of its own nothing says whose they are")
+    t.ok(not set(deaths.ROLES if named else deaths.SHARED) - set(done), "every role was killed, and more than once where it owns things",
          str(set(deaths.ROLES) - set(done)))
 
 

@@ -77,9 +77,31 @@ static const struct row rows[] = {
     {"github", "ghp_tooshort1234", NULL},
     {"github", "https://" GITHUB "@github.com/", GITHUB},
     {"github", "github_pat_" A36 "_x", "github_pat_" A36 "_x"},
-    {"aws", "id=AKIAIOSFODNN7EXAMPLE\n", "AKIAIOSFODNN7EXAMPLE"},
-    {"aws", "AKIAIOSFODNN7EXAMPLEX", NULL},
-    {"aws", "AKIAiosfodnn7example", NULL},
+    {"aws", "id=AKIAIOSFODNN7EXAMQLE\n", "AKIAIOSFODNN7EXAMQLE"},
+    {"aws", "id=AKIAIOSFODNN7EXAMPLE\n", NULL}, /* the one that documents print */
+    {"aws", "AKIAIOSFODNN7EXAMQLEX", NULL},
+    {"aws", "AKIAiosfodnn7examqle", NULL},
+    {"github", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", NULL},
+    {"gitlab", "glpat-XXXXXXXXXXX-XXXXXXXX", NULL},
+    {"named", "api_token = \"m1rp3cugt03pws0ku\"", "m1rp3cugt03pws0ku"},
+    {"named", "{\"clientSecret\": \"7f9d1c2ab44e0b58\", \"a\": 1}", "7f9d1c2ab44e0b58"},
+    {"named", "someKey := `q6eSvkiiKAcM6gYjQeBeYDm1` it", "q6eSvkiiKAcM6gYjQeBeYDm1"},
+    {"named", "Authorization: Bearer q6eSvkiiKAcM6gYjQeBeYDm1\r\n", "q6eSvkiiKAcM6gYjQeBeYDm1"},
+    {"named", "SNYK_TOKEN=12345678-ABCD-ABCD-ABCD-1234567890AB",
+     "12345678-ABCD-ABCD-ABCD-1234567890AB"},
+    {"named", "password: 'bP88Q~rcBcYjzzOhg1Hnn76Wm3jG'", "bP88Q~rcBcYjzzOhg1Hnn76Wm3jG"},
+    {"named", "token = next_token(stream, 12)", NULL},
+    {"named", "token: string, secret: number", NULL},
+    {"named", "a token is 1732224000 and more", NULL},
+    {"named", "token: \"one-of-many-names-here\"", NULL},
+    {"named", "token: 17322240001732224000", NULL},
+    {"named", "publicKey = \"9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9\"", NULL},
+    {"named", "key = \"9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9\"", NULL},
+    {"named", "token = \"xxxxxxxx11xxxxxxxx\"", NULL},
+    {"named", "api_key: \"q6eSvkiiKAcM6gYjQ {short} of what\"", NULL},
+    {"jwt",
+     "b ZXlKaGJHY2lPaUpJVXpJMU5pSjkuZXlKemRXSWlPaUl4TWpNME5UWTNPRGt3SW4wLmRvempnTnJ5UDRKM2pW e",
+     "ZXlKaGJHY2lPaUpJVXpJMU5pSjkuZXlKemRXSWlPaUl4TWpNME5UWTNPRGt3SW4wLmRvempnTnJ5UDRKM2pW"},
     {"aws", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n",
      "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
     {"aws", "aws_secret_access_key is forty letters of the alphabet, and more", NULL},
@@ -119,6 +141,10 @@ static const struct row rows[] = {
     {"iban", "GB29NWBK60161331926819", "GB29NWBK60161331926819"},
     {"iban", "GB29NWBK60161331926818", NULL},
     {"iban", "XX89370400440532013000", NULL},
+    {"iban", "NO 02 15037577003", "NO 02 15037577003"},
+    {"iban", "ES15-0049-1806-9121-1186-9374", "ES15-0049-1806-9121-1186-9374"},
+    {"iban", "NO07.8380.08.06006", "NO07.8380.08.06006"},
+    {"iban", "NO07..8380.08.06006", NULL},
     {"email", "mail jane.doe+x@mail.example.com!", "jane.doe+x@mail.example.com"},
     {"email", "a@b", NULL},
     {"email", "user@host.1", NULL},
@@ -130,6 +156,7 @@ static const struct row rows[] = {
     {"entropy", "00000000000000000000000000000000", NULL},
     {"id_be", "nr 85.07.30-033.28", "85.07.30-033.28"},
     {"id_be", "85.07.30-033.29", NULL},
+    {"id_be", "17073003384", "17073003384"},
     {"id_br", "529.982.247-25", "529.982.247-25"},
     {"id_br", "529.982.247-26", NULL},
     {"id_br", "111.111.111-11", NULL},
@@ -142,8 +169,13 @@ static const struct row rows[] = {
     {"id_es", "12345678Z", "12345678Z"},
     {"id_es", "X1234567L", "X1234567L"},
     {"id_es", "12345678A", NULL},
+    {"id_es", "M-1234567-L", "M-1234567-L"},
+    {"id_es", "N1234567L", NULL},
     {"id_fr", "2 55 08 14 168 025 38", "2 55 08 14 168 025 38"},
     {"id_fr", "255081416802539", NULL},
+    {"id_fr", "253072B07300470", "253072B07300470"},
+    {"id_fr", "253073B07300470", NULL},
+    {"id_fr", "253072C07300470", NULL},
     {"id_gb", "AB 12 34 56 C", "AB 12 34 56 C"},
     {"id_gb", "AB123456C", "AB123456C"},
     {"id_gb", "GB123456C", NULL},
@@ -155,9 +187,13 @@ static const struct row rows[] = {
     {"id_pl", "44051401358", NULL},
     {"id_se", "811218-9876", "811218-9876"},
     {"id_se", "811218-9875", NULL},
-    {"id_us", "ssn 219-09-9999,", "219-09-9999"},
+    {"id_se", "121212+1212", "121212+1212"},
+    {"id_se", "191705120424", "191705120424"},
+    {"id_se", "211705120424", NULL},
+    {"id_us", "ssn 219-09-9998,", "219-09-9998"},
+    {"id_us", "219-09-9999", NULL}, /* printed too often */
     {"id_us", "666-09-9999", NULL},
-    {"id_us", "219-09-9999-1", NULL},
+    {"id_us", "219-09-9998-1", NULL},
 };
 
 /* The text with its match made unreadable. */
@@ -203,6 +239,17 @@ static void test_refuses(void)
     pass(rules, DETECT_PLAIN, NULL, SLICE("before and after"), 3);
     CU_ASSERT_EQUAL(told->end, DETECT_PASSES);
     CU_ASSERT_EQUAL(told->n, strlen("before and after"));
+}
+
+/* What has a shape of its own needs no name: it counts once. */
+static void test_named_once(void)
+{
+    struct detect_rules rules = {.redact = detectors_of(SLICE("credentials"))};
+    for (size_t piece = 1; piece < 50; piece++) {
+        pass(rules, DETECT_PLAIN, NULL, SLICE("GITHUB_TOKEN=" GITHUB " "), piece);
+        CU_ASSERT_EQUAL(told->counts[DETECT_GITHUB], 1);
+        CU_ASSERT_EQUAL(told->counts[DETECT_NAMED], 0);
+    }
 }
 
 static void test_own(void)
@@ -379,6 +426,7 @@ void suite_detector(void)
     CU_pSuite s = CU_add_suite("detector", NULL, NULL);
     CU_add_test(s, "what each finds, in pieces", test_rows);
     CU_add_test(s, "what is refused does not go", test_refuses);
+    CU_add_test(s, "a value that has its own shape counts once", test_named_once);
     CU_add_test(s, "placeholders are nobody's secret", test_own);
     CU_add_test(s, "escapes of JSON and of forms", test_written);
     CU_add_test(s, "longer than what is held", test_long);

@@ -12,6 +12,8 @@ import termios
 import time
 import traceback
 
+# Servers stand in /usr/sbin, where an ordinary user's shell does not look.
+os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH") or "/usr/bin:/bin", "/usr/sbin", "/sbin"])
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -174,9 +174,13 @@ async function acts(p, box) {
   await p.keyboard.press("5");
   await p.waitForSelector(view + ".actions");
   if (await p.$(view + ">> text=Pause")) {
+    const toast = p.waitForSelector(".toast:has-text(\"freezer\")", { timeout: 6000 }).then((e) => e.innerText(), () => "");
     await p.click(view + ">> text=Pause");
     const state = (await please("state", { id: box, until: ["paused", "running"] })).state;
-    ok(state === "paused" || /not/.test(await p.innerText(".toast").catch(() => "")), "Pause pauses it, or says why not", state);
+    const said = state === "paused" ? "" : await toast;
+    ok(state === "paused" || /freezer/.test(said), "Pause pauses it, or says why not", state, said);
+    if (/freezer/.test(said)) // its answer is 501, which the browser calls an error
+      problems.splice(0, problems.length, ...problems.filter((x) => !/501/.test(x)));
   }
   await p.click(view + ">> text=Kill…");
   await p.waitForSelector("dialog.question[open]");

@@ -47,9 +47,10 @@ class Dials(seat.Talk):
 
 
 def dialer(bed, rows, gate):
-    d = Dials(bed, rows("gate to dialer"), gate.wire("dialer", "coder"))
-    d.wire.send(d.dial())
-    bed.t.eq(d.code(d.wire.next(5)), "dialed", "a host of the policy is dialled")
+    d = Dials(bed, rows("gate to dialer"), gate.wire("dialer", "coder"), (wire.BUDGET_SETTLE,))
+    d.takes("a dial of a host of the policy", lambda got: d.code(got) == "dialed", d.dial())
+    d.takes("a question for leave", lambda got: got[0] == wire.BUDGET,
+            message(wire.BUDGET_ASK, u32(1), u64(0), u8(1), u64(0), u8(0), u8(0), u64(0), u64(0), text(""), u64(0)))
     for name, over in (
             ("a host of no rule", dict(host="evil.example.com")),
             ("a host that is credentialed only", dict(host=scene.GITHUB)),
@@ -130,9 +131,7 @@ def signer(bed, rows, gate):
 
     def refused(got):
         return got not in ("ended", None) and got[0] == wire.MINT_FAIL
-    m.wire.send(mint())
-    got = m.wire.next(5)
-    bed.t.eq(got[0], wire.MINTED, "a name is certified")
+    m.takes("a name to certify", lambda got: got[0] == wire.MINTED, mint())
     for name, host in (("nothing", ""), ("every name", "*"), ("a wildcard", "*.example.com"),
                        ("a name in capitals", "API.example.com"), ("a dot behind", "a.example.com."),
                        ("two dots", "a..b"), ("a blank", "a b"), ("a line ending", "a\r\nb"),
@@ -179,7 +178,7 @@ class Journal(seat.Talk):
     """A gate whose writing is no writing of ours is ended with its journal; the next row is the next gate's."""
 
     def __init__(self, bed, rows, gate):
-        super().__init__(bed, rows, gate.wire("logger"))
+        super().__init__(bed, rows, gate.wire("logger"), (wire.WATCH,))
         self.fd = tap.wait_for(self.given, 10, 0.05)
 
     def given(self):
@@ -199,6 +198,7 @@ class Journal(seat.Talk):
         self.fd = fds[0]
 
     def breaks(self, name, *datagrams, fds=()):
+        self.spoils(name, datagrams)
         for d in datagrams:
             self.wire.send(d, fds)
         try:
@@ -242,9 +242,23 @@ def past_credit(bed, j):
     j.__init__(bed, j.rows, bed.gate("coder"))
 
 
+def restarted(bed, j):
+    """The next gate, which has written nothing."""
+    j.seat.end()
+    return bed.gate("coder")
+
+
 def logger(bed, rows, gate):
     j = Journal(bed, rows("gate to logger"), gate)
     good = field(RF_CODE, "no_rule")
+    j.takes("a tick", None, message(wire.TICK, u64(0)))
+    j.takes("a question what is synced", None, message(wire.SYNC, u64(0)))
+    data = record(DENIED, 1, good, field(RF_DETAIL, "a whole one"))
+    j.seat.call("write", j.fd, data, len(data))
+    j.wire.send(message(wire.TICK, u64(len(data))))
+    bed.t.ok(bed.s.d.wait_records(1, "denied", detail="a whole one") and not j.seat.gone(0.5), "a whole record is in the log, and its "
+             "writer lives")
+    j.__init__(bed, rows("gate to logger"), restarted(bed, j))
     for name, data in (
             ("noise", b"\xa5" * 400), ("a record of no length", u32(0)), ("a record of 4 GiB", u32(0xffffffff) + b"x" * 64),
             ("a record of 16 bytes", u32(16) + b"\2" * 16), ("a record of no kind", record(0, 1, good)),
@@ -289,7 +303,12 @@ def logger(bed, rows, gate):
 # ---- controller ----
 
 def controller(bed, rows, gate):
-    c = seat.Talk(bed, rows("gate to controller"), gate.wire("controller"))
+    """Of a local sandbox: a listener's gate has nobody to talk to there."""
+    box = bed.api.ask("POST", "/v1/sandboxes", {"policy": "coder"})["id"]
+    own = bed.seats.take("gate", lambda g: box in {w.sandbox for w in g.wires("controller")})
+    c = seat.Talk(bed, rows("gate to controller"), own.wire("controller"))
+    c.takes("a denial", None, message(wire.DENIED, text("no_rule"), text("t"), u32(1), u8(0)))
+    c.takes("a name", lambda got: got[0] == wire.NAME, message(wire.NAME, u32(1), text("api.example.com")))
     for name, data in (
             ("a name in capitals", message(wire.NAME, u32(1), text("API.example.com"))),
             ("an address for a name", message(wire.NAME, u32(1), text("127.0.0.1"))),
@@ -305,6 +324,8 @@ def controller(bed, rows, gate):
     for kind in (wire.RUN, wire.RELOAD, wire.STATUS, wire.SANDBOX, wire.PENDING_APPROVAL, wire.KILL, wire.DECIDE, wire.BUILT,
                  wire.BOUND, wire.PORT_OPENED, wire.TRUST, wire.INIT_EXEC, wire.INIT_READY, wire.ACT, 0, 999):
         c.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
+    own.end()
+    bed.api.ask("DELETE", "/v1/sandboxes/" + box)
 
 
 # ---- parent, kernel ----
@@ -312,6 +333,9 @@ def controller(bed, rows, gate):
 def parent(bed, rows, gate):
     """What only others may say to the parent ends the gate, which is started again."""
     r = rows("gate to parent")
+    gate = gate or bed.gate("coder")
+    gate.says(message(wire.LOG, u8(1), text("a whole line")))
+    bed.t.ok(not gate.gone(0.5) and "a whole line" in bed.s.d.diagnostics(), "a whole log line is taken, and its writer lives")
     for kind, *fields in (
             (wire.READY,), (wire.FAILED, text("x")), (wire.INIT, u32(1)), (wire.PEER, u32(1)), (wire.SANDBOX, text("x"), text("other"), u32(0)),
             (wire.SANDBOX_GONE, text("x")), (wire.RELOAD,), (wire.STATUS,), (wire.METERS_ALL,), (wire.VERIFY,),

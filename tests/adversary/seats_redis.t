@@ -116,16 +116,14 @@ def signer(t, bed, who):
     key = subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
                          capture_output=True, check=True).stdout
     key = subprocess.run(["openssl", "pkey", "-pubout", "-outform", "DER"], input=key, capture_output=True, check=True).stdout
-    m = seat.Talk(bed, seat.Rows(t, "front to signer", lambda: True), who.wire("signer"))
+    m = seat.Talk(bed, seat.Rows(t, "front to signer", lambda: True), who.wire("signer"), (wire.ROOT,))
 
     def mint(host):
         return message(wire.MINT, u32(7), text(host), text(key))
 
     def refused(got):
         return got not in ("ended", None) and got[0] == wire.MINT_FAIL
-    m.wire.send(mint(HOST))
-    got = m.wire.next(5)
-    t.eq(got[0], wire.MINTED, "a name is certified")
+    m.takes("a name to certify", lambda got: got[0] == wire.MINTED, mint(HOST))
     m.tries("a wildcard", refused, mint("*.example.com"))
     m.tries("a name in capitals", refused, mint("CACHE.example.com"))
     m.breaks("the root of a sandbox", message(wire.ROOT, text("x")))

@@ -17,6 +17,7 @@ HASH = "0" * 64
 FILES = ("opens a file", "makes a file")  # by roles that open files, where nothing says which
 PENDING_APPROVAL_DENIED, PENDING_APPROVAL_FULL, APPROVALS = 0, 2, 512  # proxy/link/held.h, controller/sandbox/approvals.h
 LAYER_REMOVE, LAYER_SWEEP = 4, 17  # controller/proto/layer_work.h
+HOOKS = "hooks.example.com"
 LIVES = 1.1  # seconds: a role that dies sooner, six times on end, is started 2 s later
 
 
@@ -40,10 +41,21 @@ def kernel(bed, rows, who, role, may=()):
             r.row("opens %s" % what, -got in (errno.EPERM, errno.EACCES, errno.ENOENT), "%d" % got)
 
 
-def ends(bed, rows, role, more=()):
-    """What this role may not say to the parent ends it; it is started again."""
+def ends(bed, rows, role, more=(), whole=(), foreign=()):
+    """What this role may not say to the parent ends it; it is started again. whole: what it may, of each kind that `more`
+    spoils; foreign: kinds among these that it never says."""
     r = rows(role + " to parent")
     r.neighbour = bed.comes_back
+    who = bed.seats.take(role)
+    for kind, *fields in whole:
+        who.says(message(kind, *fields))
+        seat.taken.add((r.seat, kind))
+    bed.t.ok(not who.gone(0.7), "%s: what it may say leaves it alone" % r.seat)
+    who.end()
+    bed.comes_back()
+    for kind, *_ in more:
+        if kind not in foreign:
+            seat.spoilt.setdefault((r.seat, kind), r.seat)
     said = [(wire.READY,), (wire.LISTENERS, text("x"), u32(0)), (wire.SANDBOX, text("x"), text("other"), u32(0)),
             (wire.STORE_OPEN, u32(1), text("github")), (999,)]
     own = {"vault": (wire.STORE_OPEN,), "controller": (wire.SANDBOX,)}.get(role, ())
@@ -70,9 +82,7 @@ def injector(bed, rows):
             return False
         _, f, _ = got
         return f.u32() == 7 and f.u8() == 0 and bed.word[1][7:].encode() not in f.data
-    v.wire.send(get("github"))
-    kind, f, _ = v.wire.next(5)
-    bed.t.eq((kind, f.u32(), f.u8()), (wire.SECRET, 7, 1), "its own policy's secret is given")
+    v.takes("what asks for its own policy's secret", lambda got: (got[0], got[1].u32(), got[1].u8()) == (wire.SECRET, 7, 1), get("github"))
     words = []
     for name, want in (("another policy's secret", "other"), ("a secret that there is not", "nobody"),
                        ("no secret", ""), ("another's name in capitals", "OTHER"), ("a path", "../other"),
@@ -89,6 +99,15 @@ def injector(bed, rows):
              previous="", box=""):
         return message(wire.SIGN, u32(7), text(name), text(box), text(key), text(when), text(region), text(service),
                        text(digest), u8(is_text), text(previous))
+    def caught(sandbox, body):
+        return message(wire.CAPTURE, u32(7), text(sandbox), u32(1), text("access_token"), text("caught"), text("placeholder-x"), u8(0), text(body))
+
+    def good(kind):
+        return lambda got: (got[0], got[1].u32(), got[1].u8()) == (kind, 7, 1)
+    v.takes("what has a request signed", good(wire.SIGNED), sign("own", key="AKIDOWN"))
+    v.takes("what has a text signed", good(wire.SIGNED), message(wire.SIGN_TEXT, u32(7), text("sum"), u32(0), text("x")))
+    v.takes("a reply with a secret in it", good(wire.CAPTURED), caught("box-2", '{"access_token": "a-secret-of-some-length"}'))
+    v.takes("what asks for it", good(wire.CAPTURED), message(wire.CAPTURED_GET, u32(7), text("box-2"), text("caught")))
     for name, data in (
             ("signing with another policy's secret", sign("other")), ("signing with a secret that is no key", sign("github")),
             ("signing with a secret that there is not", sign("nobody")),
@@ -131,12 +150,13 @@ def dial(host, req=7, port=443, scheme=wire.HTTPS, token=""):
 
 def injector_dials(bed, rows, i, role="injector", own=scene.GITHUB, hosts=()):
     d = seat.Talk(bed, rows(role + " to dialer"), i.wire("dialer"))
+    asked = message(wire.BUDGET_ASK, u32(1), u64(0), u8(1), u64(0), u8(0), u8(0), u64(0), u64(0), text(""), u64(0))
+    d.takes("a question for leave", lambda got: got[0] == wire.BUDGET, asked)
 
     def denied(got):
         return got not in ("ended", None) and got[0] == wire.DIAL_FAIL and (got[1].u32(), got[1].text()) == (7, "denied")
-    if own:
-        d.wire.send(dial(own))
-        bed.t.eq(d.wire.next(5)[0], wire.DIALED, "a host of its rules is dialled")
+    d.takes("a dial of a host of its own",  # of notices' nobody has an address here
+            lambda got: got[0] == wire.DIALED if own else (got[1].u32(), got[1].text()) == (7, "resolve"), dial(own or HOOKS))
     for name, host in hosts or (
             ("a host without a credential", scene.PLAIN), ("another policy's host", OTHER),
             ("a host of no rule", "evil.example.com"), ("loopback", "127.0.0.1"), ("the metadata", "169.254.169.254")):
@@ -152,7 +172,13 @@ def injector_dials(bed, rows, i, role="injector", own=scene.GITHUB, hosts=()):
 
 
 def injector_records(bed, rows, i):
-    c = seat.Talk(bed, rows("injector to controller"), i.wire("controller"))
+    c = seat.Talk(bed, rows("injector to controller"), i.wire("controller"),
+                  (wire.PENDING_APPROVAL_ANSWER, wire.DECIDE, wire.SANDBOX, wire.RUN, wire.RELOAD))
+    ours = bed.api.ask("POST", "/v1/sandboxes", {"policy": "coder"})["id"]
+    bed.t.ok(tap.wait_for(lambda: bed.api.show(ours)["state"] == "running", 30, 0.1), "a sandbox of its policy runs")
+    c.takes("the end of it", None, message(wire.KILL, text(ours), text("reflected")))
+    bed.t.ok(tap.wait_for(lambda: ours not in [x["id"] for x in bed.api.list()["sandboxes"] if x["state"] == "running"], 20, 0.1),
+             "which ends", repr(bed.api.list()))
     t, mine = bed.addresses[2], bed.identity("other")
 
     def alive():
@@ -172,7 +198,8 @@ def injector_records(bed, rows, i):
                        ("a sandbox", message(wire.SANDBOX, text("x"), text("other"), u32(0))),
                        ("a command", message(wire.RUN)), ("a reload", message(wire.RELOAD))):
         c.breaks(name, data)
-    w = seat.Talk(bed, rows("injector to logger"), i.wire("logger"))
+    w = seat.Talk(bed, rows("injector to logger"), i.wire("logger"), (wire.WATCH, wire.JOURNAL))
+    w.takes("a tick", None, message(wire.TICK, u64(0)))
     for name, data in (("the log, to look at", message(wire.WATCH, u8(1))), ("a tick beyond its credit", message(wire.TICK, u64(1 << 60))),
                        ("a journal", message(wire.JOURNAL, u64(0)))):
         w.breaks(name, data)
@@ -190,7 +217,7 @@ def injector_asks(bed, c, own, others):
 
     def answered(got, want):
         return got not in ("ended", None) and got[0] == wire.PENDING_APPROVAL_ANSWER and (got[1].u32(), got[1].u8()) == want
-    c.wire.send(hold(5, own))
+    c.takes("a question of its own sandbox", None, hold(5, own))
     bed.t.ok(tap.wait_for(lambda: [a["sandbox"] for a in listed()] == [own], 5), "a question of its own sandbox is listed")
     c.wire.send(message(wire.PENDING_APPROVAL_OVER, u32(5)))
     bed.t.ok(tap.wait_for(lambda: not listed(), 5), "and is gone when it is over")
@@ -326,7 +353,9 @@ def vault(bed, rows):
         (wire.TOKEN_GET, u32(1), text("")), (wire.TOKEN_SAVE, u32(1), text("a/b"), text("x")),
         (wire.TOKEN_SAVE, u32(1), text("/tmp/x"), text("x")), (wire.TOKEN_SAVE, u32(1), text("-x"), text("x")),
         (wire.TOKEN_SAVE, u32(1), text("x\0y"), text("x")), (wire.STORE_OPEN, u32(1), text("n" * 300)),
-        (wire.STORE_STATE, text("github"), u8(2), text("")), (wire.SECRET_TRIED, u32(1), u8(1), u32(1), text(""))])
+        (wire.STORE_STATE, text("github"), u8(2), text("")), (wire.SECRET_TRIED, u32(1), u8(1), u32(1), text(""))],
+        whole=[(wire.STORE_OPEN, u32(1), text("github")), (wire.TOKEN_GET, u32(1), text("github")),
+               (wire.STORE_STATE, text("github"), u8(1), text(""))], foreign=(wire.SECRET_TRIED, wire.TOKEN_SAVE))
 
 
 def dialer(bed, rows):
@@ -334,7 +363,9 @@ def dialer(bed, rows):
     kernel(bed, rows, d, "dialer", ("opens a socket", "opens a netlink socket", "connects what it has", "binds what it has",
                                     "connects by MSG_FASTOPEN") + files(bed.t)[:1])
     r = rows("dialer to gate")
-    gates = [w for w in d.wires("gate", "coder")]
+    gates = [w for w in d.wires("gate", "coder") if not w.sandbox]  # a listener's: those of sandboxes may be gone
+    gates[-1].send(message(wire.DIAL_FAIL, u32(1), text("denied"), text("-")))
+    bed.t.ok(not gates[-1].ended(0.5), "a whole answer leaves the wire alone")
     for name, data in (("a connection without its descriptor", message(wire.DIALED, u32(1), text("127.0.0.1:1"))),
                        ("an answer that is cut", message(wire.DIAL_FAIL, u32(1))),
                        ("a dial", dial(scene.PLAIN)), ("a secret", message(wire.SECRET, u32(1), u8(1), u32(1), text("x"))),
@@ -355,7 +386,7 @@ def logger(bed, rows):
     w.end()
     ends(bed, rows, "logger", more=[
         (wire.NOTICE, u32(99), u64(0), u64(0), text(""), text(""), text("")), (wire.COUNTS, u32(0xffffffff)),
-        (wire.SANDBOX_GONE, text("x"))])
+        (wire.SANDBOX_GONE, text("x"))], whole=[(wire.COUNTS, u32(0))], foreign=(wire.SANDBOX_GONE, wire.NOTICE))
 
 
 # ---- controller ----
@@ -377,7 +408,7 @@ def plan(**over):
 
 
 def builder(bed, rows, c):
-    b = seat.Talk(bed, rows("controller to builder"), c.wire("builder"))
+    b = seat.Talk(bed, rows("controller to builder"), c.wire("builder"), (wire.LISTENERS, wire.LISTENERS_OK))
 
     def built(got):
         """-> whether one stands, and what is said of it"""
@@ -388,8 +419,7 @@ def builder(bed, rows, c):
     own = dict(uid=os.geteuid(), gid=os.getegid())
     c.send(seat.CONTROL, message(wire.SANDBOX, text(SEAT), text("coder"), u32(0), text(bytes(32))))
     b.takes("a plan", lambda got: built(got)[0] == 1, plan(**own), seconds=30)
-    b.wire.send(message(wire.TEARDOWN, text(SEAT)))
-    bed.t.eq(b.wire.next(30)[0], wire.TORN, "and is torn down")
+    b.takes("its end", lambda got: got[0] == wire.TORN, message(wire.TEARDOWN, text(SEAT)), seconds=30)
     pod, engine = ("cni-1", "c1", ""), ("/run/x.sock", "busybox")
     spec, bound = "the image, the root or a limit is malformed", "nothing is bound into a sandbox of the daemon"
     node = "this daemon has no node's pods" if os.geteuid() == 0 else "only root's daemon gives pods their way out"
@@ -433,6 +463,8 @@ def builder(bed, rows, c):
         b.tries(name, lambda got: built(got)[0] == 0 and why in built(got)[1], plan(**dict(own, **over)), seconds=20)
     b.takes("a layer's removal", lambda got: got[0] == wire.LAYERED,
             message(wire.LAYER, u32(1), u8(LAYER_REMOVE), text("nobody"), text("")))
+    b.takes("a freeze", lambda got: got[0] == wire.LAYERED, message(wire.FREEZE, u32(1), text("nobody"), u8(1)))
+    b.takes("an adoption", lambda got: got[0] == wire.BUILT, message(wire.ADOPT, text("nobody")))
     for name, data in (
             ("a sandbox whose name leads up", plan(id="../x")), ("a sandbox without a name", plan(id="")),
             ("a sandbox in capitals", plan(id="BOX")), ("a long name", plan(id="a" * 80)),
@@ -475,7 +507,10 @@ def controller(bed, rows):
         (wire.SANDBOX, text("x"), u32(9)), (wire.SANDBOX, text(""), text("other"), u32(0), text("no name")),
         (wire.SANDBOX, text("x"), text("other"), u32(0), text("another's kind")),
         (wire.SANDBOX, text("sb-x"), text(""), u32(0), text("every policy")), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
-        (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))])
+        (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))],
+         whole=[(wire.SANDBOX, text(SEAT + "-2"), text("other"), u32(0), text(bytes(32))), (wire.SANDBOX_GONE, text(SEAT + "-2")),
+                (wire.PORT_OWN, u32(8080), u8(1)), (wire.PORT_OPEN, u32(1), text("127.0.0.1"), u32(0)), (wire.REVOKED, u64(0), u32(0))],
+         foreign=(wire.STORE_STATE,))
 
 
 def exporter(bed, rows):
@@ -485,14 +520,14 @@ def exporter(bed, rows):
         ("a host of a policy", scene.PLAIN), ("a credentialed host", scene.GITHUB), ("a host of nobody", "evil.example.com"),
         ("loopback", "127.0.0.1")))
     k.end()
-    ends(bed, rows, "exporter", more=[(wire.CARRIED, u32(1)), (wire.CARRY, u32(1), u8(1), text("x"))])
+    ends(bed, rows, "exporter", more=[(wire.CARRIED, u32(1)), (wire.CARRY, u32(1), u8(1), text("x"))], foreign=(wire.CARRY, wire.CARRIED))
 
 
 PARTS = (injector, replies, dialer, signer, vault, exporter, controller, logger)
 
 
 def everything(t):
-    bed = seat_bed.Bed(t, notify={"webhook": {"url": "https://hooks.example.com/in"},
+    bed = seat_bed.Bed(t, notify={"webhook": {"url": "https://%s/in" % HOOKS},
                                      "when": [{"denied": 1000000, "within": "1h"}]})
 
     def rows(name):

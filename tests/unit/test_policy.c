@@ -339,6 +339,53 @@ static void respelled(void)
           {"GET", "https://b.ok.com/Y", "no_rule", -1});
 }
 
+/* Whatever a rule asks of a request or does with it, but which requests it means, is what no other
+ * spelling steps round. */
+static void respelled_by_key(void)
+{
+    static const char *const keys[] = {
+        "'set_headers':{'x-a':'b'}", "'remove_headers':['x-a']",
+        "'not_credentials':['x-a']", "'client_credential':'replace'",
+        "'websocket':true",          "'budget':{'requests':'5/m'}",
+        "'to':['10.0.0.0/8']",       "'query':{'a':'1'}",
+        "'headers':{'x-a':'1'}",     "'graphql':'read-only'",
+        "'mcp':{'tools':['a']}",     "'llm':'openai'",
+        "'server_tools':[]",         "'capture':{'access_token':'made'}",
+        "'on_reflect':'kill'",       "'redact':['email']",
+        "'refuse':['email']",        "'capture_body':'16KB'",
+        "'ask':'ok.com/x/in'",
+    };
+    static const char *const ways[] = {"/x/IN", "/x/in/",    "/x/in;a", "/x/in.",
+                                       "/X/in", "/x/%2569n", "/x%2fin", "/x/in%20"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        char rules[400];
+        bool asks = strncmp(keys[i], "'ask'", 5) == 0;
+        snprintf(rules, sizeof rules,
+                 "{'allow':'ok.com','with':{'bearer':'s'}},{%s%s,'with':{'bearer':'s'}}",
+                 asks ? "" : "'allow':'ok.com/x/in',", keys[i]);
+        struct policy *p = good(rules);
+        for (size_t k = 0; k < ARRAY_LEN(ways); k++) {
+            char url[100];
+            snprintf(url, sizeof url, "https://ok.com%s", ways[k]);
+            struct decision d = decide(p, "POST", url);
+            bool held =
+                d.verdict == VERDICT_DENY && strcmp(d.code, "respelled") == 0 && d.rule->index == 1;
+            if (!held)
+                printf("# %s %s: %s\n", keys[i], url, d.code);
+            CU_ASSERT(held);
+        }
+        struct decision d = decide(p, "POST", "https://ok.com/x/%69n");
+        CU_ASSERT(d.rule && d.rule->index == 1);
+        policy_free(p);
+    }
+    CHECK("{'allow':'github.com','with':{'bearer':'s'}},"
+          "{'allow':'github.com/a/r','git':'push','refs':['refs/heads/x/*'],'with':{'bearer':'s'}}",
+          {"POST", "https://github.com/a/r/git-receive-pack", "ok", 1},
+          {"POST", "https://github.com/a/R/git-receive-pack", "respelled", 1},
+          {"POST", "https://github.com/a/r.git/git-receive-pack/", "respelled", 1},
+          {"POST", "https://github.com/a/r/git-receive-pack;x", "respelled", 1});
+}
+
 static void git(void)
 {
 #define FETCH "{'allow':'github.com/acme/repo','git':'fetch','with':{'bearer':'s'}}"
@@ -716,6 +763,7 @@ void suite_policy(void)
     CU_add_test(s, "denies in every reading", deny_readings);
     CU_add_test(s, "denies whatever the path's parameters", deny_parameters);
     CU_add_test(s, "no spelling steps round a narrower rule", respelled);
+    CU_add_test(s, "nor round any key of one", respelled_by_key);
     CU_add_test(s, "narrower as the document has it", as_the_document_says);
     CU_add_test(s, "the first rule steps before what is not as plain", steps);
     CU_add_test(s, "git", git);

@@ -294,8 +294,19 @@ def chosen(parts):
 said = set()
 
 
+# What rows spoil, and what was taken as a role says it: (whose chair and towards whom, kind of message).
+spoilt, taken = {}, set()
+
+
+def kind_of(datagram):
+    return int.from_bytes(datagram[:2], "big") if len(datagram) >= 4 else None
+
+
 def listed(t, name):
-    """tests/adversary/SEATS has each row that was tried; as root each of them was."""
+    """Of each kind of message that rows spoil a whole one was taken: else a new field would have all of them refused, and
+    nobody see it. And tests/adversary/SEATS has each row that was tried; as root each of them was."""
+    t.eq(sorted("%s: %s" % (spoilt[k], wire.NAMES.get(k[1], k[1])) for k in set(spoilt) - taken), [],
+         "of each kind of message that is spoilt a whole one is taken")
     if sys.argv[1:]:
         return  # parts alone
     with open(os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "SEATS"), encoding="utf-8") as f:
@@ -331,14 +342,21 @@ class Rows:
 class Talk:
     """Rows on one wire; where one ends it, the next go over the one that the parent makes anew."""
 
-    def __init__(self, bed, rows, wire_):
-        self.bed, self.rows, self.wire, self.seat = bed, rows, wire_, wire_.seat
+    def __init__(self, bed, rows, wire_, foreign=()):
+        """foreign: kinds of messages that are never said there, beside those of rows "message KIND"."""
+        self.bed, self.rows, self.wire, self.seat, self.foreign = bed, rows, wire_, wire_.seat, foreign
+
+    def spoils(self, name, datagrams):
+        for k in {kind_of(d) for d in datagrams} - {None, *self.foreign}:
+            if not name.startswith("message "):
+                spoilt.setdefault((self.rows.seat, k), "%s: %s" % (self.rows.seat, name))
 
     def heal(self):
         self.wire = self.wire.renew()
 
     def tries(self, name, good, *datagrams, fds=(), seconds=4):
         """good(first answer), which is None when nothing comes."""
+        self.spoils(name, datagrams)
         for d in datagrams:
             self.wire.send(d, fds)
         got = self.wire.next(seconds * WAIT_FACTOR)
@@ -347,14 +365,18 @@ class Talk:
             self.heal()
 
     def takes(self, name, good, *datagrams, fds=(), seconds=5):
-        """The control of rows that spoil such a message."""
+        """The control of rows that spoil such a message. good(answer); None: there is none, and the wire stays."""
         for d in datagrams:
             self.wire.send(d, fds)
-        got = self.wire.next(seconds * WAIT_FACTOR)
-        self.bed.t.ok(got not in ("ended", None) and good(got), "%s: %s is taken" % (self.rows.seat, name), repr(got),
+        got = self.wire.next(seconds * WAIT_FACTOR if good else 0.5)
+        ok = got != "ended" if good is None else got not in ("ended", None) and good(got)
+        taken.add((self.rows.seat, kind_of(datagrams[-1])))
+        self.bed.t.ok(ok, "%s: %s is taken" % (self.rows.seat, name), repr(got),
                       "" if got in ("ended", None) else repr(got[1].data))
+        return got
 
     def breaks(self, name, *datagrams, fds=()):
+        self.spoils(name, datagrams)
         for d in datagrams:
             self.wire.send(d, fds)
         ended = self.wire.ended(4 * WAIT_FACTOR)

@@ -3,9 +3,16 @@ clients have tokens; the neighbour is a client of policy `other`."""
 from . import api, client, scene, seat, shapes, tap
 from .origin import needs
 
+STORE, SIGNED, MINTS, MINTED = "s3.us-east-1.amazonaws.com", "signed.example.com", "mints.example.com", "minted.example.com"
 OTHER, TENANT = "api.other.example.com", "tenant.example.com"
 MCP, MCP_PLAIN = "mcp.example.com", "mcp-open.example.com"
 MODEL, MODEL_PLAIN = "model.example.com", "model-open.example.com"
+
+
+def scan_of(s, name):
+    word = scene.scan.canary(name + "-")
+    s.scanner.add(name, word)
+    return word
 
 
 class Bed:
@@ -27,6 +34,14 @@ class Bed:
         s.scanner.add("other", word)
         s.d.secret("other", word)
         self.word = ("Authorization", "Bearer " + word.decode())
+        s.d.secret("key", scan_of(s, "key"))
+        s.d.secret("id", b"AKIDOWN")
+        s.d.secrets.update(own={"aws_key": {"access_key_id": "id", "secret_access_key": "key"}}, caught={"captured": {}},
+                           sum={"hmac_key": {"key": "key"}})
+        s.rule(allow=STORE, **{"with": {"aws": "own"}})
+        s.rule(allow=SIGNED, **{"with": {"hmac": {"key": "sum", "text": "{body}", "headers": {"x-sum": "{signature}"}}}})
+        s.rule(allow=MINTS, capture={"access_token": "caught"}, **{"with": {"bearer": "github"}})
+        s.rule(allow=MINTED, **{"with": {"bearer": "caught"}})
         self.other = s.add(OTHER, needs(self.word, shapes.github()))
         s.d.policy("other", [{"allow": OTHER, "with": {"bearer": "other"}}])
         s.d.audit.update(audit)

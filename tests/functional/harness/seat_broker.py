@@ -128,7 +128,8 @@ class Back:
                 return bed.box.sh("echo up")[1] == "up\n"
             except (RuntimeError, OSError) as e:
                 return repr(e)
-        c = seat.Talk(bed, seat.Rows(self.t, "back to controller", runs), self.who.wire("controller"))
+        c = seat.Talk(bed, seat.Rows(self.t, "back to controller", runs), self.who.wire("controller"),
+                      (wire.KILL, wire.CALLED, wire.DECIDE))
 
         def asked(sandbox):
             return message(wire.PENDING_APPROVAL, u32(7), u32(60), text(sandbox), text("connect"), text("https"), text("x.example.com"),

@@ -28,7 +28,7 @@ const struct command command_completion = {
     "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n\n"
     "They ask this command for names as they are needed: --list sandboxes, approvals, proposals, "
     "suppressions,\n"
-    "tokens, snapshots, volumes (of the daemon), policies, presets or secrets (of the "
+    "tokens, snapshots, volumes, templates (of the daemon), policies, presets or secrets (of the "
     "configuration).\n",
     cmd_completion,
 };
@@ -78,6 +78,7 @@ static const struct {
     {"volume", "restore", "volumes"},
     {"volume", "clone", "volumes"},
     {"volume", "export", "volumes"},
+    {"template", "show", "templates"},
     {"suppressions", "show", "suppressions"},
     {"suppressions", "accept", "suppressions"},
     {"suppressions", "lift", "suppressions"},
@@ -86,7 +87,10 @@ static const struct {
 /* And the value of an option, whatever command has it. */
 static const struct {
     const char *option, *kind;
-} values[] = {{"policy", "policies"}, {"sandbox", "sandboxes"}, {"snapshot", "snapshots"}};
+} values[] = {{"policy", "policies"},
+              {"sandbox", "sandboxes"},
+              {"snapshot", "snapshots"},
+              {"template", "templates"}};
 
 static const char *kind_of_value(const struct arg_option *o)
 {
@@ -303,10 +307,10 @@ static int list(const struct args *a, const char *kind)
     static const struct {
         const char *kind;
         enum which_kind of;
-    } asked[] = {{"sandboxes", WHICH_SANDBOX},       {"approvals", WHICH_APPROVAL},
-                 {"proposals", WHICH_PROPOSAL},      {"tokens", WHICH_TOKEN},
-                 {"snapshots", WHICH_SNAPSHOT},      {"volumes", WHICH_VOLUME},
-                 {"suppressions", WHICH_SUPPRESSION}};
+    } asked[] = {{"sandboxes", WHICH_SANDBOX},        {"approvals", WHICH_APPROVAL},
+                 {"proposals", WHICH_PROPOSAL},       {"tokens", WHICH_TOKEN},
+                 {"snapshots", WHICH_SNAPSHOT},       {"volumes", WHICH_VOLUME},
+                 {"suppressions", WHICH_SUPPRESSION}, {"templates", WHICH_TEMPLATE}};
     struct err err = {0};
     int r = 1;
     for (size_t i = 0; i < ARRAY_LEN(asked); i++)

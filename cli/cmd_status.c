@@ -103,6 +103,34 @@ static void print_sandboxes(const json_t *sandboxes)
     out_table_print(t);
 }
 
+/* Those that have one. */
+static void print_pools(const json_t *pools)
+{
+    static const char *const titles[] = {"TEMPLATE", "POOL", "READY", "FAILED", "REASON", NULL};
+    static const char *const numbers[] = {"pool", "ready", "failures"};
+    size_t i;
+    json_t *p;
+    struct out_table *t = NULL;
+    json_array_foreach(pools, i, p)
+    {
+        char text[24], clean[300];
+        if (json_integer_value(json_object_get(p, "pool")) == 0)
+            continue;
+        t = t ? t : out_table_new(titles);
+        out_table_cell(t, out_member(p, "name"));
+        for (size_t k = 0; k < ARRAY_LEN(numbers); k++) {
+            snprintf(text, sizeof text, "%lld",
+                     (long long)json_integer_value(json_object_get(p, numbers[k])));
+            out_table_cell(t, text);
+        }
+        out_table_cell(t, out_clean(out_member(p, "reason"), clean, sizeof clean));
+    }
+    if (t == NULL)
+        return;
+    putchar('\n');
+    out_table_print(t);
+}
+
 static void print_status(const json_t *reply)
 {
     printf("durward is ");
@@ -114,6 +142,7 @@ static void print_status(const json_t *reply)
     print_roles(json_object_get(reply, "roles"));
     print_listeners(json_object_get(reply, "listeners"));
     print_sandboxes(json_object_get(reply, "sandboxes"));
+    print_pools(json_object_get(reply, "templates"));
 }
 
 static int cmd_status(int argc, char **argv)

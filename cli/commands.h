@@ -11,12 +11,12 @@ extern const struct command command_run, command_serve, command_reload, command_
     command_mcp, command_debug, command_doctor, command_trace, command_approve, command_audit,
     command_ca, command_home, command_image, command_login, command_preset, command_profile,
     command_proposals, command_suppressions, command_init, command_logs, command_sandbox,
-    command_secret, command_token, command_volume;
+    command_secret, command_template, command_token, command_volume;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
 extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], home_verbs[], image_verbs[],
     login_verbs[], preset_verbs[], profile_verbs[], proposals_verbs[], sandbox_verbs[],
-    suppressions_verbs[], secret_verbs[], token_verbs[], volume_verbs[];
+    suppressions_verbs[], secret_verbs[], template_verbs[], token_verbs[], volume_verbs[];
 
 int preset_print(const char *name, bool json);
 

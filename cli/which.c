@@ -27,6 +27,7 @@ static const struct kind {
     [WHICH_VOLUME] = {"/v1/volumes", "volumes", "volume", "", "durward volume ls", 0},
     [WHICH_SUPPRESSION] = {"/v1/suppressions", "suppressions", "suppression", "su-",
                            "durward suppressions ls", 12},
+    [WHICH_TEMPLATE] = {"/v1/templates", "templates", "template", "", "durward template ls", 0},
 };
 
 static json_t *page(const char *socket, const char *path, const char *after, struct err *err)

@@ -24,6 +24,7 @@
 #include "mcp_servers.h"
 #include "peer.h"
 #include "pods.h"
+#include "pools.h"
 #include "proc.h"
 #include "publication.h"
 #include "registry.h"
@@ -176,6 +177,7 @@ static void begin_all(struct controller *c)
 {
     for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
         sandbox_begin(s);
+    pools_look(c->pools);
 }
 
 static void on_journal(void *arg)
@@ -279,6 +281,15 @@ static void note_policies(struct controller *c, const struct config *fresh, uint
     }
 }
 
+static bool same_text(const struct config *a, const struct config *b)
+{
+    char *of_a = config_json(a), *of_b = config_json(b);
+    bool same = of_a && of_b && strcmp(of_a, of_b) == 0;
+    free(of_a);
+    free(of_b);
+    return same;
+}
+
 static int on_policy(struct controller *c, struct msg *m)
 {
     char name[RUN_NAME_MAX];
@@ -295,8 +306,11 @@ static int on_policy(struct controller *c, struct msg *m)
         return 0;
     }
     note_policies(c, fresh, generation);
+    bool same = same_text(c->config, fresh);
     config_unref(c->config);
     c->config = fresh;
+    if (!same)
+        pools_reloaded(c->pools);
     proposals_reloaded(c->proposals);
     if (identities_announce(c, &err) < 0)
         proc_log("identities: %s", err.text);
@@ -470,6 +484,9 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
             (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0) ||
             (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
+        c->pools = pools_new(c);
+        if (c->pools == NULL)
+            return err_set(err, ERR_INTERNAL, "out of memory");
         c->pods = pods_new(c, fd.node, err);
         if (c->pods == NULL)
             return -1;
@@ -501,6 +518,7 @@ static void controller_begun(void *self)
         proc_log("identities: %s", err.text);
     if (c->suppressing)
         suppressing_announce(c->suppressing);
+    pools_look(c->pools);
 }
 
 static const struct role_start role_steps = {
@@ -530,6 +548,7 @@ static int controller_leave(void *self, struct event_base *base)
     struct sandbox *s;
     managed_sandboxes_close(c);
     pods_free(c->pods);
+    pools_free(c->pools);
     mcp_servers_free(c->mcp_servers);
     named_layers_close(&c->snapshots);
     named_layers_close(&c->volumes);

@@ -68,6 +68,8 @@ static int put_port(const struct args *a, json_t *body);
 
 static const struct arg_option create_options[] = {
     {0, "policy", "NAME", "the policy, where there is more than one", .key = "policy"},
+    {0, "template", "NAME",
+     "one of this template ('durward template'), from its pool if that has one", .key = "template"},
     NAME_ROW,
     ARG_LABEL,
     ENV_ROW("set a variable inside; may be repeated"),

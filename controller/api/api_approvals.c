@@ -24,7 +24,8 @@ static bool sees(const struct api *a, const struct bearer *b, const json_t *appr
     const char *sandbox = json_string_value(json_object_get(approval, "sandbox"));
     const char *policy = json_string_value(json_object_get(approval, "policy"));
     const struct managed_sandbox *r = sandbox ? managed_sandbox_find(a->controller, sandbox) : NULL;
-    return b == NULL || (policy && bearer_sees(b, policy, r ? r->labels : NULL));
+    bool hidden = r && r->pooled && b && bearer_is_narrow(b);
+    return b == NULL || (policy && !hidden && bearer_sees(b, policy, r ? r->labels : NULL));
 }
 
 static void answer_list(struct api *a, const struct bearer *b, struct evhttp_request *req,

@@ -15,7 +15,7 @@ enum { POLICIES_MAX = 64 };
 
 bool api_sees(const struct api *a, const struct managed_sandbox *r)
 {
-    return a->bearer == NULL || bearer_sees(a->bearer, r->policy, r->labels);
+    return !r->pooled && (a->bearer == NULL || bearer_sees(a->bearer, r->policy, r->labels));
 }
 
 static bool sees(const void *api, const struct managed_sandbox *r)
@@ -36,6 +36,22 @@ bool api_sees_policy(const struct api *a, const char *policy)
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s)
 {
     return a->bearer == NULL || bearer_sees(a->bearer, s->layer.policy, NULL);
+}
+
+/* Of a label that both name, the token's value is the one that its sandboxes have. */
+bool api_sees_template(const struct api *a, const struct config_template *t)
+{
+    const char *key;
+    json_t *value;
+    if (a->bearer == NULL)
+        return true;
+    json_object_foreach(a->bearer->labels, key, value)
+    {
+        const json_t *own = json_object_get(t->labels, key);
+        if (own && !json_equal(own, value))
+            return false;
+    }
+    return bearer_has_policy(a->bearer, t->policy);
 }
 
 bool api_sees_volume(const struct api *a, const struct managed_volume *v)

@@ -64,13 +64,24 @@ static json_t *listeners(const struct config *c)
     return list;
 }
 
+/* Nobody has it yet: it is counted with its template. */
+static bool is_pooled(const struct controller *c, const struct sandbox *s)
+{
+    const struct managed_sandbox *r;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    if (r->sandbox == s)
+        return r->pooled;
+    return false;
+}
+
 static json_t *sandboxes(struct controller *c)
 {
     json_t *list = json_array();
     for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "id", sandbox_id(s), "policy",
-                                              sandbox_policy(s), "state",
-                                              sandbox_state_name(sandbox_state(s))));
+        if (!is_pooled(c, s))
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "id", sandbox_id(s), "policy",
+                                                  sandbox_policy(s), "state",
+                                                  sandbox_state_name(sandbox_state(s))));
     return list;
 }
 
@@ -118,11 +129,12 @@ static int answer_status(struct api *a, struct msg *m)
     clock_gettime(CLOCK_MONOTONIC, &now);
     const struct config_listen *tls = config_api(c->config);
     api_reply(req, 200,
-              json_pack("{s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "uptime_seconds",
+              json_pack("{s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o, s:o}", "uptime_seconds",
                         (json_int_t)(now.tv_sec - c->started), "audit_dir", at.audit, "socket",
                         at.socket, "console", config_console(c->config), "metrics",
                         config_metrics(c->config), "api", tls ? tls->reached_at : NULL, "roles",
-                        list, "listeners", listeners(c->config), "sandboxes", sandboxes(c)));
+                        list, "listeners", listeners(c->config), "sandboxes", sandboxes(c),
+                        "templates", api_templates_json(a)));
     return 0;
 }
 

@@ -84,14 +84,18 @@ void console_free(struct console *c); /* NULL is fine */
 /* Without a policy: the only one there is. NULL with err. */
 const char *api_only_policy(const struct config *c, struct err *err);
 
+/* Templates that whoever asks sees, with their pools. */
+json_t *api_templates_json(const struct api *a);
 /* May who asks have one more sandbox? ERR_UNREADY. */
 int api_check_sandboxes(const struct api *a, struct err *err);
 /* What create and fork take alike: name, labels, env, times, on_idle, auto_resume; the rest is
  * NULL. */
 int api_read_wish(const struct api *a, json_t *body, struct managed_sandbox_wish *w,
                   struct err *err);
-/* What was not said, as the wish's policy has it: times, on_idle, and the image of what is new. */
+/* What was not said, as the wish's policy has it: times, on_idle, and the image of what is new. The
+ * same of a template, but for the image. */
 void api_settle_wish(const struct controller *c, struct managed_sandbox_wish *w);
+void api_settle_times(const struct config_sandbox *s, struct managed_sandbox_wish *w);
 /* Does the reason say that it is never possible here (501)? */
 bool api_unsupported(const char *why);
 /* api_bearer.c: does it exist for whoever asks? */
@@ -99,6 +103,7 @@ bool api_sees(const struct api *a, const struct managed_sandbox *r);
 struct managed_sandbox_sight
 api_sight(const struct api *a); /* the same, for those who look for one */
 bool api_sees_policy(const struct api *a, const char *policy);
+bool api_sees_template(const struct api *a, const struct config_template *t);
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s);
 struct managed_volume;
 struct named_layer;
@@ -184,6 +189,8 @@ HANDLER(api_approve);
 HANDLER(api_disapprove);
 HANDLER(api_create);
 HANDLER(api_list);
+HANDLER(api_templates);
+HANDLER(api_template);
 HANDLER(api_delete);
 HANDLER_IN(api_show);
 HANDLER_IN(api_change);

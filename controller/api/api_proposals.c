@@ -13,7 +13,9 @@ static bool sees(const struct api *a, const json_t *proposal)
     const char *sandbox = json_string_value(json_object_get(proposal, "sandbox"));
     const char *policy = json_string_value(json_object_get(proposal, "policy"));
     const struct managed_sandbox *r = sandbox ? managed_sandbox_find(a->controller, sandbox) : NULL;
-    return a->bearer == NULL || (policy && bearer_sees(a->bearer, policy, r ? r->labels : NULL));
+    bool hidden = r && r->pooled && a->bearer && bearer_is_narrow(a->bearer);
+    return a->bearer == NULL ||
+           (policy && !hidden && bearer_sees(a->bearer, policy, r ? r->labels : NULL));
 }
 
 void api_proposals(struct api *a, struct evhttp_request *req, struct asked *q UNUSED)

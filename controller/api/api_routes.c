@@ -67,6 +67,8 @@ static const struct route routes[] = {
     {GET, "/v1/tokens", "", SCOPE_ADMIN, api_tokens, NULL},
     {DELETE, "/v1/tokens/{}", "", SCOPE_ADMIN, api_token_revoke, NULL},
     {POST, "/v1/sandboxes", "", SCOPE_SANDBOXES, api_create, NULL},
+    {GET, "/v1/templates", "", SCOPE_READ, api_templates, NULL, true},
+    {GET, "/v1/templates/{}", "", SCOPE_READ, api_template, NULL, true},
     {GET, "/v1/sandboxes", "label state limit after", SCOPE_READ, api_list, NULL, true},
     {GET, "/v1/sandboxes/{}", "", SCOPE_READ, NULL, api_show, true},
     {PATCH, "/v1/sandboxes/{}", "", SCOPE_SANDBOXES, NULL, api_change},

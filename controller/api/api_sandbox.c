@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pools.h"
 #include "publication.h"
 
 /* ---- create ---- */
@@ -20,8 +21,8 @@ static bool has_policy(const struct config *c, const char *name)
 struct create {
     struct managed_sandbox_wish wish;
     bool reuse;
-    const char *policy, *snapshot; /* as they were asked for, or NULL */
-    json_t *publish;               /* borrowed; or NULL */
+    const char *policy, *snapshot, *template; /* as they were asked for, or NULL */
+    json_t *publish;                          /* borrowed; or NULL */
 };
 
 static int name_ok(const char *name, struct err *err)
@@ -83,15 +84,20 @@ int api_read_wish(const struct api *a, json_t *body, struct managed_sandbox_wish
     return w->name ? name_ok(w->name, err) : 0;
 }
 
-void api_settle_wish(const struct controller *c, struct managed_sandbox_wish *w)
+void api_settle_times(const struct config_sandbox *s, struct managed_sandbox_wish *w)
 {
-    const struct config_sandbox *s = config_policy_sandbox(c->config, w->policy);
-    enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
     w->ttl = w->ttl == UNSAID ? s->ttl : w->ttl;
     w->idle_ttl = w->idle_ttl == UNSAID ? s->idle_ttl : w->idle_ttl;
     w->soft_ttl = w->soft_ttl == UNSAID ? s->soft_ttl : w->soft_ttl;
     w->on_soft = w->on_soft == (enum config_idle)IDLE_UNSAID ? s->on_soft : w->on_soft;
     w->on_idle = w->on_idle == (enum config_idle)IDLE_UNSAID ? s->on_idle : w->on_idle;
+}
+
+void api_settle_wish(const struct controller *c, struct managed_sandbox_wish *w)
+{
+    const struct config_sandbox *s = config_policy_sandbox(c->config, w->policy);
+    enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
+    api_settle_times(s, w);
     if (w->image == NULL && w->snapshot == NULL && w->parent == NULL && b == BACKEND_BWRAP)
         w->image = s->image; /* an engine's is the engine's own name of it */
 }
@@ -123,7 +129,8 @@ static int read_create(const struct api *a, json_t *body, struct create *w, stru
         asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
         asked_text(body, "backend", RUN_WORD_MAX - 1, &w->wish.backend, err) < 0 ||
         asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
-        asked_text(body, "snapshot", SANDBOX_SPEC_NAME_MAX, &w->snapshot, err) < 0)
+        asked_text(body, "snapshot", SANDBOX_SPEC_NAME_MAX, &w->snapshot, err) < 0 ||
+        asked_text(body, "template", CONFIG_TEMPLATE_NAME_MAX, &w->template, err) < 0)
         return -1;
     w->publish = json_object_get(body, "publish");
     if (w->publish && publications_read(w->publish, publisher(a), err) < 0)
@@ -136,6 +143,10 @@ static int read_create(const struct api *a, json_t *body, struct create *w, stru
     if (w->policy &&
         (!has_policy(a->controller->config, w->policy) || !api_sees_policy(a, w->policy)))
         return err_set(err, ERR_PARSE, "there is no policy '%s'", w->policy);
+    if (w->template && (w->wish.backend || w->wish.image || w->snapshot || w->wish.volumes))
+        return err_set(err, ERR_PARSE,
+                       "a template says what its sandboxes are made of: leave `backend`, `image`, "
+                       "`snapshot` and `volumes` out");
     return 0;
 }
 
@@ -175,7 +186,7 @@ static struct managed_sandbox *make(const struct api *a, struct create *w, struc
 
 static const char create_keys[] =
     "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume "
-    "soft_ttl on_soft_ttl publish volumes";
+    "soft_ttl on_soft_ttl publish volumes template";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {
@@ -204,6 +215,31 @@ static void answer_found(void *arg, struct managed_sandbox *r, const char *why)
         refuse_create(arg, why);
 }
 
+/* By a template, perhaps out of its pool; on_made answers. */
+static struct managed_sandbox *take(const struct api *a, const struct create *w,
+                                    managed_sandbox_fn on_made, struct evhttp_request *req,
+                                    struct err *err)
+{
+    struct controller *c = a->controller;
+    const struct config_template *t = config_template(c->config, w->template);
+    if (t == NULL || !api_sees_template(a, t)) {
+        err_set(err, ERR_PARSE, "there is no template '%s'", w->template);
+        return NULL;
+    }
+    if (w->policy && strcmp(w->policy, t->policy) != 0) {
+        err_set(err, ERR_PARSE, "the template %s is of the policy '%s'", t->name, t->policy);
+        return NULL;
+    }
+    struct managed_sandbox_sight sight = api_sight(a);
+    struct pools_wish asked = {w->wish, w->publish};
+    asked.wish.sight = &sight;
+    asked.wish.policy = t->policy;
+    api_settle_times(&t->sandbox, &asked.wish);
+    if (api_check_sandboxes(a, err) < 0)
+        return NULL;
+    return pools_take(c->pools, t, &asked, on_made, req, err);
+}
+
 /* 1: there is one and it was answered; 0: none; -1. */
 static int reuse(const struct api *a, struct evhttp_request *req, const struct create *w,
                  struct err *err)
@@ -217,6 +253,8 @@ static int reuse(const struct api *a, struct evhttp_request *req, const struct c
     if (w->policy && strcmp(r->policy, w->policy) != 0)
         return err_set(err, ERR_DENIED, "the sandbox with these labels has the policy '%s'",
                        r->policy);
+    if (w->template && strcmp(r->template, w->template) != 0)
+        return err_set(err, ERR_DENIED, "the sandbox with these labels is of another template");
     if (managed_sandbox_wake(r, err) < 0)
         return -1;
     if (managed_sandbox_await(r, answer_found, req) < 0)
@@ -238,8 +276,8 @@ HANDLER(api_create)
         return;
     }
     if (found == 0)
-        r = make(a, &w, &err);
-    if (r && managed_sandbox_await(r, answer_created, req) < 0)
+        r = w.template ? take(a, &w, answer_created, req, &err) : make(a, &w, &err);
+    if (r && !w.template && managed_sandbox_await(r, answer_created, req) < 0)
         err_set(&err, ERR_INTERNAL, "out of memory");
     else if (r == NULL && found == 0 && api_unsupported(err.text))
         api_refuse(req, 501, "unsupported", err.text);

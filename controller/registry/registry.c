@@ -111,6 +111,11 @@ static const char *const steps[] = {
     "ALTER TABLE sandbox ADD COLUMN pod TEXT NOT NULL DEFAULT '';"
     "PRAGMA user_version=12;"
     "COMMIT;",
+    "BEGIN;"
+    "ALTER TABLE sandbox ADD COLUMN template TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN pooled INTEGER NOT NULL DEFAULT 0;"
+    "PRAGMA user_version=13;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

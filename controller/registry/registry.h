@@ -40,9 +40,11 @@ struct registry_sandbox {
     int state, on_idle, on_soft; /* enum managed_sandbox_state, enum config_idle */
     int auto_resume, kept;
     int64_t generation, created, expires, ttl, idle_ttl, soft_ttl;
-    const char *token; /* that it was made with; "": none */
-    const char *pod;   /* JSON of what pods.h says of it; "": it is none */
-    const char *boot;  /* of which the following are, in seconds of CLOCK_BOOTTIME; "": none */
+    const char *token;    /* that it was made with; "": none */
+    const char *pod;      /* JSON of what pods.h says of it; "": it is none */
+    const char *template; /* that it was made by; "": none */
+    int pooled;           /* made ahead for whoever asks next: nobody has it yet */
+    const char *boot;     /* of which the following are, in seconds of CLOCK_BOOTTIME; "": none */
     int64_t ends, soft_ends, used; /* used 0: something runs in it */
 };
 
@@ -107,8 +109,10 @@ int registry_revoked_floor(struct registry *r, int64_t *ret, struct err *err);
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
-/* Everything but id, policy, backend, image, parent, env, volumes, kept, token and created. */
+/* Everything but id, policy, backend, image, parent, volumes, kept, pod and template. */
 int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
+/* It is the last in the order of creation from now on. */
+int registry_sandbox_renew(struct registry *r, const char *id, int64_t *seq, struct err *err);
 int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
 /* Oldest first; strings live until fn returns. */
 int registry_sandbox_each(struct registry *r,

@@ -8,15 +8,17 @@
 #define COLUMNS(ONCE, CHANGES) \
     ONCE(id, TEXT)             \
     ONCE(policy, TEXT)         \
-    ONCE(env, TEXT)            \
-    ONCE(created, INT64)       \
     ONCE(image, TEXT)          \
     ONCE(parent, TEXT)         \
     ONCE(kept, INT)            \
     ONCE(backend, TEXT)        \
     ONCE(volumes, TEXT)        \
-    ONCE(token, TEXT)          \
     ONCE(pod, TEXT)            \
+    ONCE(template, TEXT)       \
+    CHANGES(pooled, INT)       \
+    CHANGES(env, TEXT)         \
+    CHANGES(token, TEXT)       \
+    CHANGES(created, INT64)    \
     CHANGES(name, TEXT)        \
     CHANGES(labels, TEXT)      \
     CHANGES(state, INT)        \
@@ -109,6 +111,27 @@ int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s
     static const char sql[] =
         "UPDATE sandbox SET seq = seq" COLUMNS(NO_SQL, SET_SQL) " WHERE id = :id";
     return write_row(r, sql, s, err);
+}
+
+int registry_sandbox_renew(struct registry *r, const char *id, int64_t *seq, struct err *err)
+{
+    static const char sql[] =
+        "UPDATE sandbox SET seq = 1 + max((SELECT max(seq) FROM sandbox),"
+        " (SELECT seq FROM sqlite_sequence WHERE name = 'sandbox')) WHERE id = ?";
+    sqlite3_stmt *q = registry_prepare(r, sql, err);
+    if (q == NULL)
+        return -1;
+    bind_text(q, 1, id);
+    if (registry_finish(r, q, err) < 0)
+        return -1;
+    q = registry_prepare(r, "SELECT seq FROM sandbox WHERE id = ?", err);
+    if (q == NULL)
+        return -1;
+    bind_text(q, 1, id);
+    int bad = sqlite3_step(q) == SQLITE_ROW ? 0 : registry_fail(r, "be read", err);
+    *seq = bad ? 0 : sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    return bad;
 }
 
 int registry_sandbox_delete(struct registry *r, const char *id, struct err *err)

@@ -183,6 +183,15 @@ json_t *approvals_show(const struct approvals *a, const char *id)
     return p ? to_json(p) : NULL;
 }
 
+bool approvals_wait_for(const struct approvals *a, const char *sandbox)
+{
+    const struct approval *p;
+    TAILQ_FOREACH(p, &a->list, link)
+    if (strcmp(p->sandbox, sandbox) == 0)
+        return true;
+    return false;
+}
+
 /* ---- the user of a private one ---- */
 
 static struct client *asked_client(const struct approvals *a, const char *sandbox)

@@ -30,6 +30,8 @@ void approvals_holder(struct approvals *a, const char *policy, bool injector, in
 /* Those that came after that number, oldest first: {approvals: […], next}. */
 json_t *approvals_json(const struct approvals *a, uint64_t after);
 json_t *approvals_show(const struct approvals *a, const char *id); /* NULL: there is none */
+/* Does a request of this sandbox wait to be decided? */
+bool approvals_wait_for(const struct approvals *a, const char *sandbox);
 /* 0; 1: there is none of that id (any more). who: at most 120 bytes. */
 int approvals_decide(struct approvals *a, const char *id, bool allow, const char *who);
 /* fn runs once, when one arrives or `seconds` are over; before approvals_free with gone set. NULL:

@@ -19,6 +19,7 @@ struct proposals;
 struct suppressing;
 struct mcp_servers;
 struct pods;
+struct pools;
 struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
@@ -57,7 +58,8 @@ struct controller {
     struct proposals *proposals;
     struct suppressing *suppressing; /* NULL when private */
     struct mcp_servers *mcp_servers;
-    struct pods *pods; /* NULL when private */
+    struct pods *pods;   /* NULL when private */
+    struct pools *pools; /* the same */
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;
     uint32_t last_publication;

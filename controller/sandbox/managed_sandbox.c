@@ -105,6 +105,7 @@ static void disappoint(struct managed_sandbox *r, const char *why)
     managed_sandbox_tell(&r->running, NULL, why);
     managed_sandbox_tell(&r->paused, NULL, why);
     managed_sandbox_tell(&r->stopped, NULL, why);
+    managed_sandbox_tell(&r->published, NULL, why);
 }
 
 /* Its row, itself, and whoever waited for that. */
@@ -157,6 +158,7 @@ struct managed_sandbox *managed_sandbox_blank(struct controller *c)
     STAILQ_INIT(&r->paused);
     STAILQ_INIT(&r->stopped);
     STAILQ_INIT(&r->gone);
+    STAILQ_INIT(&r->published);
     TAILQ_INSERT_TAIL(&c->managed_sandboxes, r, link);
     c->n_managed_sandboxes++;
     r->timer = managed_sandbox_timer(r);
@@ -392,6 +394,8 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
     snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->layer.name : "");
     snprintf(r->token, sizeof r->token, "%s", w->token ? w->token : "");
+    snprintf(r->template, sizeof r->template, "%s", w->template ? w->template : "");
+    r->pooled = w->pooled;
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->volumes = w->volumes ? json_deep_copy(w->volumes) : json_array();
@@ -447,11 +451,61 @@ struct managed_sandbox *managed_sandbox_new(struct controller *c,
         managed_sandbox_arm(r);
         if (r->name[0])
             controller_note(c, r->id, "sandbox_named", r->name);
+        if (r->pooled)
+            controller_note(c, r->id, "sandbox_pooled", r->template);
         return r;
     }
     snprintf(r->reason, sizeof r->reason, "%.255s", err->text);
     forget(r);
     return NULL;
+}
+
+static void take(struct managed_sandbox *r, const struct managed_sandbox_wish *w)
+{
+    snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
+    snprintf(r->token, sizeof r->token, "%s", w->token ? w->token : "");
+    json_decref(r->labels);
+    json_decref(r->env);
+    r->labels = w->labels ? json_incref(w->labels) : json_object();
+    r->env = w->env ? json_incref(w->env) : json_object();
+    r->created = (int64_t)time(NULL);
+    r->ttl = w->ttl;
+    r->idle_ttl = w->idle_ttl;
+    r->soft_ttl = w->soft_ttl;
+    r->on_idle = w->on_idle;
+    r->on_soft = w->on_soft;
+    r->auto_resume = w->auto_resume;
+    managed_sandbox_live(r);
+    managed_sandbox_live_soft(r);
+}
+
+int managed_sandbox_claim(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
+                          struct err *err)
+{
+    struct controller *c = r->controller;
+    char by[CONFIG_TEMPLATE_NAME_MAX + SANDBOX_ID_MAX + 16];
+    ASSERT(r->pooled && r->sandbox);
+    r->on_soft = w->on_soft;
+    if (w->name && *w->name && name_is_taken(c, w))
+        return err_set(err, ERR_DENIED, "a sandbox named %s exists already", w->name);
+    if (soft_ok(r, w->soft_ttl, err) < 0 || sandbox_taken(r->sandbox, w->env, err) < 0)
+        return -1;
+    take(r, w);
+    r->pooled = r->ready = false;
+    if (registry_sandbox_renew(c->registry, r->id, &r->seq, err) < 0 ||
+        managed_sandbox_row_save(r, err) < 0) {
+        r->pooled = r->unwanted = true;
+        return -1;
+    }
+    TAILQ_REMOVE(&c->managed_sandboxes, r, link);
+    TAILQ_INSERT_TAIL(&c->managed_sandboxes, r, link);
+    proposals_sandbox_ended(c->proposals, r->id); /* the warm-up's */
+    managed_sandbox_used(r);
+    snprintf(by, sizeof by, "%s%s%s", r->template, r->token[0] ? " by " : "", r->token);
+    controller_note(c, r->id, "sandbox_claimed", by);
+    if (r->name[0])
+        controller_note(c, r->id, "sandbox_named", r->name);
+    return 0;
 }
 
 size_t managed_sandboxes_of_token(const struct controller *c, const char *token)
@@ -519,7 +573,8 @@ int managed_sandbox_change(struct managed_sandbox *r, json_t *labels,
 static int adopt(struct managed_sandbox *r, struct err *err)
 {
     struct err why = {0};
-    bool ends = r->state == MANAGED_SANDBOX_CREATING || r->state == MANAGED_SANDBOX_STOPPING;
+    bool ends = r->state == MANAGED_SANDBOX_CREATING || r->state == MANAGED_SANDBOX_STOPPING ||
+                r->pooled; /* pools are made anew */
     r->adopted = true;
     r->pause_again = r->state == MANAGED_SANDBOX_PAUSED;
     r->state =

@@ -79,14 +79,19 @@ struct managed_sandbox {
     int64_t ends, soft_ends, used, noted;
     bool noted_busy; /* the row says that something ran in it */
     int64_t ttl, idle_ttl, soft_ttl;
-    char token[SANDBOX_ID_MAX + 1];           /* that it was made with, or "" */
-    char parent[SANDBOX_ID_MAX + 1];          /* the sandbox that it was forked from, or "" */
-    char snapshot[SANDBOX_SPEC_NAME_MAX + 1]; /* that its files were taken from last, or "" */
-    enum config_idle on_idle, on_soft;        /* on_soft: not IDLE_DELETE */
+    char token[SANDBOX_ID_MAX + 1];              /* that it was made with, or "" */
+    char parent[SANDBOX_ID_MAX + 1];             /* the sandbox that it was forked from, or "" */
+    char snapshot[SANDBOX_SPEC_NAME_MAX + 1];    /* that its files were taken from last, or "" */
+    enum config_idle on_idle, on_soft;           /* on_soft: not IDLE_DELETE */
+    char template[CONFIG_TEMPLATE_NAME_MAX + 1]; /* that it was made by, or "" */
+    /* pools.h: made ahead, nobody has it; it can be had; it is deleted as soon as may be; the
+     * generation of the pools that made it */
+    bool pooled, ready, unwanted;
+    uint32_t pool_generation;
     bool kept, auto_resume;
     struct sandbox *sandbox; /* NULL when nothing of it runs */
     struct event *timer;     /* the next of its ends */
-    struct managed_sandbox_waits running, paused, stopped, gone;
+    struct managed_sandbox_waits running, paused, stopped, gone, published;
     bool adopted, pause_again; /* since before the controller's restart; it was paused then */
     bool pausing, wanted;      /* being frozen; meanwhile somebody wants it to run */
     bool busy;                 /* its files are being copied, replaced or removed */
@@ -116,6 +121,8 @@ struct managed_sandbox_wish {
     const char *backend, *image; /* NULL or "": the policy's */
     json_t *volumes;             /* an array of NAME:/path[:ro], or NULL; borrowed */
     json_t *pod;                 /* it is a pod (pods.h); borrowed */
+    const char *template;        /* it is made by that; NULL: none */
+    bool pooled;                 /* ahead, for nobody yet (pools.h) */
     enum config_idle on_idle, on_soft;
     bool auto_resume;
     const struct snapshot *snapshot;           /* begin with its files, and image; or NULL */
@@ -150,6 +157,11 @@ void managed_sandboxes_gone(struct controller *c, struct sandbox *s);
  * managed_sandbox_await. */
 struct managed_sandbox *managed_sandbox_new(struct controller *c,
                                             const struct managed_sandbox_wish *w, struct err *err);
+/* One that was made ahead is had by whoever asks: its name, labels, variables, times, token. What
+ * was known of it before is forgotten. ERR_DENIED for a name that is taken, else it is good for
+ * nobody any more. */
+int managed_sandbox_claim(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
+                          struct err *err);
 struct managed_sandbox *managed_sandbox_find(struct controller *c, const char *id);
 /* The oldest with all these labels that is CREATING or RUNNING. */
 struct managed_sandbox *managed_sandbox_by_labels(struct controller *c, const json_t *labels,
@@ -157,6 +169,10 @@ struct managed_sandbox *managed_sandbox_by_labels(struct controller *c, const js
 bool managed_sandbox_has_labels(const struct managed_sandbox *r, const json_t *labels);
 /* fn runs when it is RUNNING (at once if it is), or will not be by itself. -1: out of memory. */
 int managed_sandbox_await(struct managed_sandbox *r, managed_sandbox_fn fn, void *arg);
+/* Queues of those who wait: all are told, or one is put in. -1: out of memory. */
+void managed_sandbox_tell(struct managed_sandbox_waits *q, struct managed_sandbox *r,
+                          const char *why);
+int managed_sandbox_wait_in(struct managed_sandbox_waits *q, managed_sandbox_fn fn, void *arg);
 /* Is there somebody to talk to right now? */
 bool managed_sandbox_awake(const struct managed_sandbox *r);
 /* Let one that is PAUSED or STOPPED run again; of others nothing, which is fine. ERR_UNREADY: it

@@ -35,9 +35,6 @@ void managed_sandbox_load_times(struct managed_sandbox *r, const struct registry
 /* managed_sandbox.c */
 /* STOPPING and nothing of it runs: remove its files, then the row. */
 void managed_sandbox_dispose(struct managed_sandbox *r);
-void managed_sandbox_tell(struct managed_sandbox_waits *q, struct managed_sandbox *r,
-                          const char *why);
-int managed_sandbox_wait_in(struct managed_sandbox_waits *q, managed_sandbox_fn fn, void *arg);
 
 /* managed_sandbox_copy.c: have a new one's files copied from where the wish says; then it begins.
  */

@@ -49,6 +49,8 @@ static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, c
         .on_idle = r->on_idle,
         .on_soft = r->on_soft,
         .token = r->token,
+        .template = r->template,
+        .pooled = r->pooled,
         .pod = pod ? pod : "",
         .auto_resume = r->auto_resume,
         .kept = r->kept,
@@ -82,11 +84,12 @@ int managed_sandbox_row_add(struct managed_sandbox *r, struct err *err)
 
 int managed_sandbox_row_save(struct managed_sandbox *r, struct err *err)
 {
-    char *labels = json_dumps(r->labels, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, NULL, NULL, NULL);
-    int bad = labels ? registry_sandbox_update(r->controller->registry, &row, err)
-                     : err_set(err, ERR_INTERNAL, "out of memory");
+    char *labels = json_dumps(r->labels, JSON_COMPACT), *env = json_dumps(r->env, JSON_COMPACT);
+    struct registry_sandbox row = row_of(r, labels, env, NULL, NULL);
+    int bad = labels && env ? registry_sandbox_update(r->controller->registry, &row, err)
+                            : err_set(err, ERR_INTERNAL, "out of memory");
     free(labels);
+    free(env);
     return bad;
 }
 
@@ -133,6 +136,8 @@ int managed_sandbox_row_load(void *controller, const struct registry_sandbox *ro
     snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
     snprintf(r->restoring, sizeof r->restoring, "%.64s", row->restoring);
     snprintf(r->token, sizeof r->token, "%.64s", row->token);
+    snprintf(r->template, sizeof r->template, "%.63s", row->template);
+    r->pooled = row->pooled != 0;
     r->labels = object_of(row->labels);
     r->env = object_of(row->env);
     r->volumes = volumes_of(row->volumes);
@@ -189,14 +194,16 @@ json_t *managed_sandbox_json(struct managed_sandbox *r)
         "created_at", (json_int_t)r->created, "expires_at", (json_int_t)managed_sandbox_expires(r),
         "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl, "idle_expires_at",
         date_or_null(managed_sandbox_idle_end(r)), "denied", denials_json(r->sandbox, false));
-    json_t *more = json_pack(
-        "{s:I, s:o, s:s, s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o, s:O}", "soft_ttl",
-        (json_int_t)r->soft_ttl, "soft_expires_at", date_or_null(managed_sandbox_soft_end(r)),
-        "on_soft_ttl", config_idle_name(r->on_soft), "failed", denials_json(r->sandbox, true),
-        "used_at", (json_int_t)managed_sandbox_date(r->used), "backend", r->backend, "image",
-        r->image[0] ? r->image : "host", "kept", r->kept, "on_idle", config_idle_name(r->on_idle),
-        "auto_resume", r->auto_resume, "parent", or_null(r->parent), "snapshot",
-        or_null(r->snapshot), "published", publications_json(r), "volumes", r->volumes);
+    json_t *more =
+        json_pack("{s:I, s:o, s:s, s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:s?, s:o, s:O}",
+                  "soft_ttl", (json_int_t)r->soft_ttl, "soft_expires_at",
+                  date_or_null(managed_sandbox_soft_end(r)), "on_soft_ttl",
+                  config_idle_name(r->on_soft), "failed", denials_json(r->sandbox, true), "used_at",
+                  (json_int_t)managed_sandbox_date(r->used), "backend", r->backend, "image",
+                  r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
+                  config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent",
+                  or_null(r->parent), "snapshot", or_null(r->snapshot), "template",
+                  or_null(r->template), "published", publications_json(r), "volumes", r->volumes);
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
         json_decref(v);
         v = NULL;

@@ -354,6 +354,23 @@ static void not_opened(struct publication *p, const char *why)
         (void)managed_sandbox_delete(r, text, NULL, NULL);
 }
 
+static bool all_answered(const struct managed_sandbox *r)
+{
+    const struct publication *p;
+    LIST_FOREACH(p, &r->publications, link)
+    if (p->listen == NULL && p->outside == 0)
+        return false;
+    return true;
+}
+
+int publications_await(struct managed_sandbox *r, managed_sandbox_fn fn, void *arg)
+{
+    if (!all_answered(r))
+        return managed_sandbox_wait_in(&r->published, fn, arg);
+    fn(arg, r, "");
+    return 0;
+}
+
 int publications_message(struct controller *c, struct msg *m)
 {
     uint32_t req;
@@ -376,6 +393,8 @@ int publications_message(struct controller *c, struct msg *m)
                 opened(p, fd, text);
             else
                 not_opened(p, text);
+            if (ok && all_answered(r))
+                managed_sandbox_tell(&r->published, r, "");
             return 0;
         }
     }

@@ -25,6 +25,9 @@ int publications_read(json_t *list, enum publisher by, struct err *err);
 /* Ask for all of a list that was read. What cannot be had deletes the sandbox, with the reason
  * beginning "cannot publish". */
 int publications_open(struct managed_sandbox *r, const json_t *list, struct err *err);
+/* fn runs when none of them is asked for any more (at once if none is), or r goes. -1: out of
+ * memory. */
+int publications_await(struct managed_sandbox *r, managed_sandbox_fn fn, void *arg);
 /* Those of its rows; what cannot be had any more is said. */
 void publications_again(struct managed_sandbox *r);
 /* W_PORT_OPENED. -1: bad. */

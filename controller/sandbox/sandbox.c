@@ -182,6 +182,26 @@ const struct strlist *sandbox_env(const struct sandbox *s)
     return &s->plan.env;
 }
 
+int sandbox_taken(struct sandbox *s, json_t *env, struct err *err)
+{
+    struct strlist fresh = {0};
+    const char *key;
+    json_t *value;
+    int bad = 0;
+    for (size_t i = 0; i < s->plan.env.n && !bad; i++)
+        bad = strlist_add(&fresh, s->plan.env.v[i]);
+    json_object_foreach(env, key, value) bad =
+        bad ? bad : strlist_set_env(&fresh, key, json_string_value(value));
+    if (bad) {
+        strlist_done(&fresh);
+        return err_set(err, ERR_LIMIT, "the environment is too long");
+    }
+    strlist_done(&s->plan.env);
+    s->plan.env = fresh;
+    memset(&s->denials, 0, sizeof s->denials);
+    return 0;
+}
+
 const char *sandbox_why(const struct sandbox *s)
 {
     return s->text;

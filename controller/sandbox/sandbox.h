@@ -16,6 +16,7 @@
 #ifndef DURWARD_SANDBOX_H
 #define DURWARD_SANDBOX_H
 
+#include <jansson.h>
 #include <sys/queue.h>
 
 #include "denials.h"
@@ -104,6 +105,9 @@ const char *sandbox_policy(const struct sandbox *s);
 const struct run_request *sandbox_request(const struct sandbox *s);
 const struct denials *sandbox_denials(const struct sandbox *s);
 void sandbox_called(struct sandbox *s, const struct denial_calls *calls); /* for its summary */
+/* Somebody has it from now on: what was refused before is nothing to them, and these variables are
+ * set in it. An object of texts. */
+int sandbox_taken(struct sandbox *s, json_t *env, struct err *err);
 const struct strlist *sandbox_env(const struct sandbox *s);
 const char *sandbox_why(const struct sandbox *s); /* ENDING and GONE: why it ended; "" */
 /* A name that it was given before it was adopted; in the order of their indexes. */

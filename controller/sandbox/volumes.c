@@ -164,7 +164,7 @@ static json_t *mounts_json(const struct named_layer *l)
     struct sandbox_spec_volume w;
     json_t *list = json_array();
     TAILQ_FOREACH(r, &l->controller->managed_sandboxes, link)
-    if (strcmp(r->policy, l->policy) == 0 && runs(r) && has(r, l->name, &w))
+    if (!r->pooled && strcmp(r->policy, l->policy) == 0 && runs(r) && has(r, l->name, &w))
         json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "sandbox", r->id, "path", w.target,
                                               "read_only", !w.writable));
     return list;

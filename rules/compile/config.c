@@ -19,6 +19,7 @@ static const struct key root_keys[] = {
     KEY("secrets", OWN, "none", "mapping of names, see *Secrets*"),
     KEY("policies", OWN, "none", "mapping of names, see *Policies*"),
     KEY("mcp_servers", OWN, "none", "mapping of names, see *MCP servers*"),
+    KEY("templates", OWN, "none", "mapping of names, see *Templates*"),
     KEY("node", OWN, "none", "see *Pods of a node*"),
     KEY("upstream", OWN, "", "see *Upstream*"),
     KEY("listen", OWN, "none", "list, see *Listeners*"),
@@ -61,6 +62,8 @@ static int read_tree(struct config *c, struct err *err)
     if (node_get(&root, "policies", &n) && config_read_policies(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "mcp_servers", &n) && config_read_mcp(c, &n, err) < 0)
+        return -1;
+    if (node_get(&root, "templates", &n) && config_read_templates(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "node", &n) && config_read_node(c, &n, err) < 0)
         return -1;

@@ -221,6 +221,29 @@ struct config_mcp_server {
     unsigned idle; /* seconds without a use until it is ended */
 };
 
+/* `templates`: kinds of sandboxes of the daemon, by name; of some a pool is kept ready. */
+enum {
+    CONFIG_TEMPLATES_MAX = 256,
+    CONFIG_TEMPLATE_NAME_MAX = 63,
+    CONFIG_TEMPLATE_PORTS_MAX = 16,
+    CONFIG_POOL_MAX = 256,  /* of one template */
+    CONFIG_POOLED_MAX = 512 /* of all together */
+};
+
+struct config_template {
+    const char *name;   /* [a-z0-9-]{1,63} */
+    const char *policy; /* of the configuration */
+    struct config_sandbox
+        sandbox;                /* the policy's, with its own image and times; volumes: its own */
+    const char *const *warm_up; /* argv, NULL-terminated; NULL: none */
+    unsigned warm_up_timeout;   /* seconds */
+    const char *snapshot;       /* NULL: none */
+    json_t *labels, *env;       /* objects of texts; NULL: none */
+    uint16_t ports[CONFIG_TEMPLATE_PORTS_MAX];
+    unsigned n_ports;
+    unsigned pool;
+};
+
 /* `node`: the pods of a Kubernetes node. */
 enum { CONFIG_NODE_RANGES_MAX = 64, CONFIG_NODE_NAMESPACES_MAX = 1024 };
 
@@ -272,6 +295,8 @@ bool config_same(const struct config *a, const struct config *b, const char *sec
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
 const struct config_mcp_server *config_mcp_servers(const struct config *c, size_t *n);
 const struct config_mcp_server *config_mcp_server(const struct config *c, const char *name);
+const struct config_template *config_templates(const struct config *c, size_t *n);
+const struct config_template *config_template(const struct config *c, const char *name);
 /* NULL: this daemon has no node's pods. */
 const struct config_node *config_node(const struct config *c);
 /* NULL: nothing is said of this namespace, so that its pods do not start. */

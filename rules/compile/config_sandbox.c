@@ -265,7 +265,7 @@ static int read_image(const struct node *n, struct config_sandbox *s, struct err
     return 0;
 }
 
-static int read_life(const struct node *n, struct config_sandbox *s, struct err *err)
+int config_read_life(const struct node *n, struct config_sandbox *s, struct err *err)
 {
     struct node at;
     size_t word = s->on_idle;
@@ -313,7 +313,7 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
         return -1;
     if (s->nested && s->backend == BACKEND_DOCKER)
         return node_fail(n, err, "'nested' is of sandboxes that bwrap makes");
-    return read_life(n, s, err);
+    return config_read_life(n, s, err);
 }
 
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name)

@@ -66,6 +66,8 @@ struct config {
     struct config_place places[EXPORTER_PLACES];
     struct config_mcp_server *mcp;
     size_t n_mcp;
+    struct config_template *templates;
+    size_t n_templates;
     struct config_node *node;   /* NULL: none */
     bool debugs[CONFIG_LEVELS]; /* log_level: debug, by the words of config_read_levels */
 };
@@ -103,6 +105,7 @@ int config_read_levels(struct config *c, const struct node *n, struct err *err);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_node(struct config *c, const struct node *n, struct err *err);
 int config_read_mcp(struct config *c, const struct node *n, struct err *err);
+int config_read_templates(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
 int config_read_upstream(struct config *c, const struct node *n, struct err *err);
 /* config_forwarded.c: what `forwarded` of a listener says. */
@@ -127,6 +130,8 @@ int config_read_command(struct config *c, const struct node *n, enum config_prog
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);
+/* Its image, volumes and times alone, over what *s has. */
+int config_read_life(const struct node *n, struct config_sandbox *s, struct err *err);
 void limits_default(struct limits *l);
 void config_audit_default(struct config_audit *a);
 int limits_read(struct limits *l, const struct node *n, struct err *err);

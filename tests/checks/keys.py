@@ -40,6 +40,7 @@ FORMS = {
     "lasting": pattern("^0*[1-9][0-9]*[smhd]$"), "idle": pattern("^[0-9]+[smhd]$"),
     "bytes": pattern("^[0-9]+[KMGT]B$"), "kilobytes": pattern("^[0-9]+KB$"), "share": pattern("^[0-9]+%$"),
     "image": pattern("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
+    "snapshot": pattern("^[a-z0-9][a-z0-9-]{0,62}$"),
     "engine_image": pattern("^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"),
     "socket": pattern(r"^/[^\x00-\x1f\x7f]*$", maxLength=107),
     "volumes": one_or_more(pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}:/[^:\x00-\x1f\x7f]+(:ro)?$"), maxItems=8),

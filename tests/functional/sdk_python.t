@@ -78,7 +78,7 @@ def life(t, c):
 
 def daemon(t, d, c):
     t.eq((c.policy("p")["name"] if "name" in c.policy("p") else "p", sorted(c.status())),
-         ("p", ["api", "audit_dir", "console", "listeners", "metrics", "roles", "sandboxes", "socket", "uptime_seconds"]), "policy, status")
+         ("p", ["api", "audit_dir", "console", "listeners", "metrics", "roles", "sandboxes", "socket", "templates", "uptime_seconds"]), "policy, status")
     e = c.explain("GET", "https://held.example.com/", "p")
     t.eq((e.decision, e.policy, c.explain("GET", "https://a.example/", "other").decision), ("ask", "p", "deny"), "explain")
     whole = c.verify_log()
@@ -130,6 +130,24 @@ def volumes(t, c):
     kind(t, refused(c.volume, "sdk"), durward.NotFound, "volume_not_found", "one that is removed")
 
 
+def templates(t, c):
+    t.eq([(x.name, x.policy, x.pool, x.warm_up) for x in c.templates()], [("sdk", "p", 0, True)], "templates")
+    found = c.template("sdk")
+    t.eq((found.labels, found.idle_ttl, found.ports, found.claimed, found.reason), ({"kind": "sdk"}, 120, (), 0, ""), "one of them")
+    kind(t, refused(c.template, "none"), durward.NotFound, "template_not_found", "one that there is not")
+    with c.create(template="sdk", labels={"a": "b"}) as box:
+        t.eq((box.info.template, box.info.labels, box.info.idle_ttl, box.read(W + "warm")),
+             ("sdk", {"a": "b", "kind": "sdk"}, 120, b"up\n"), "a sandbox by a template")
+    kind(t, refused(c.create, template="sdk", image="host"), durward.BadRequest, "bad_request", "which says what it is made of")
+
+    async def asynchronously():
+        a = durward.AsyncDurward(c.socket)
+        t.eq([x.name for x in await a.templates()] + [(await a.template("sdk")).policy], ["sdk", "p"], "async: templates")
+        async with a.create(template="sdk") as box:
+            t.eq(box.info.template, "sdk", "async: a sandbox by one")
+    asyncio.run(asynchronously())
+
+
 def sleeps(t, c):
     box = c.create("p", auto_resume=False)
     box.write(W + "f", b"1")
@@ -153,6 +171,7 @@ def sleeps(t, c):
         t.eq((old.read(W + "f"), old.info.snapshot), (b"1", "sdk"), "a sandbox of the snapshot")
     t.eq((box.restore("sdk").snapshot, box.read(W + "f")), ("sdk", b"1"), "restore")
     volumes(t, c)
+    templates(t, c)
     c.delete_snapshot("sdk")
     c.delete_snapshot("sdk")
     kind(t, refused(c.snapshot, "sdk"), durward.NotFound, "snapshot_not_found", "a snapshot that is deleted")
@@ -483,6 +502,7 @@ def main(t):
     d.listen.append({"http": "127.0.0.1:%d" % nginx.free_port()})
     d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
     url, access = d.reachable_from_elsewhere(nginx.free_port())
+    d.extra["templates"] = {"sdk": {"policy": "p", "warm_up": ["sh", "-c", "echo up >warm"], "labels": {"kind": "sdk"}, "idle_ttl": "120s"}}
     d.serve()
     c = durward.Durward(d.socket)
     try:

@@ -140,6 +140,7 @@ def main(t):
     s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": [{"ask": scene.PLAIN}]}}
     s.d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
     _, access = s.d.reachable_from_elsewhere(nginx.free_port())
+    s.d.extra["templates"] = {"ts": {"policy": "p", "warm_up": ["sh", "-c", "echo up >warm"], "labels": {"kind": "ts"}, "idle_ttl": "120s"}}
     s.d.serve()
     c = api.Api(s.d.socket)
     try:

@@ -2,9 +2,9 @@
 import { type Access, Where } from "./address.js";
 import { type Archive, exported, imported } from "./archive.js";
 import {
-  readApproval, readInfo, readSnapshot, readVolume, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
+  readApproval, readInfo, readSnapshot, readTemplate, readVolume, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
   type OnIdle, type OnSoftTtl, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Suppression, type SuppressOptions,
-  type Verification, type Volume,
+  type Template, type Verification, type Volume,
 } from "./models.js";
 import { createBody, json, Sandbox } from "./sandbox.js";
 import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget, volumeTarget } from "./target.js";
@@ -35,6 +35,9 @@ export interface CreateOptions {
   readonly backend?: "bwrap" | "docker";
   /** Begin with this snapshot's files. */
   readonly snapshot?: string;
+  /** One of the configuration's templates, out of its pool if that has one; then neither image, backend, snapshot nor
+   * volumes. */
+  readonly template?: string;
   /** Volumes of its policy: `NAME:/path`, or `NAME:/path:ro` for reading only. */
   readonly volumes?: readonly string[];
   /** Ports inside that are reached at addresses of the daemon's host for as long as it is there; `info.published`
@@ -264,6 +267,18 @@ export class Durward {
     return imported(this.where, archiveTarget(name, "import"), archive);
   }
 
+  // ---- templates ----
+
+  /** What `create({ template })` takes, and how many are ready. */
+  async templates(): Promise<Template[]> {
+    return (await this.#json("GET", "/v1/templates")).templates.map(readTemplate);
+  }
+
+  /** NotFound when there is none that this token sees. */
+  async template(name: string): Promise<Template> {
+    return readTemplate(await this.#json("GET", "/v1/templates/" + quoted(name)));
+  }
+
   // ---- volumes ----
 
   /** Files that outlive the sandboxes of its policy which mount them. */
@@ -336,7 +351,7 @@ export class Durward {
   async #create(o: CreateOptions, reuse: boolean): Promise<Sandbox> {
     const v = await this.#json("POST", SANDBOXES, {
       ...createBody(o), policy: o.policy, image: o.image, backend: o.backend, snapshot: o.snapshot,
-      volumes: o.volumes,
+      volumes: o.volumes, template: o.template,
       publish: o.publish?.map((p) => (typeof p === "number" ? { port: p } : p)), get_or_create: reuse || undefined,
     }, 300);
     return new Sandbox(this.where, readInfo(v));

@@ -39,6 +39,7 @@ const FILE_CODES = new Set([
 const HINTS = new Map([
   ["sandbox_not_found", "it was deleted, or its time to live ended: create another"],
   ["volume_not_found", "see which there are (volumes(), `durward volume ls`)"],
+  ["template_not_found", "see which there are (templates(), `durward template ls`)"],
   ["volume_in_use", "delete the sandbox that has it, or mount it read-only"],
   ["snapshot_not_found", "see which there are (snapshots(), `durward sandbox snapshot ls`)"],
   ["not_running", "resume it (resume(), `durward sandbox resume`), or create another"],
@@ -54,7 +55,7 @@ const HINTS = new Map([
 
 const KINDS = new Map<string, typeof DurwardError>([
   ["sandbox_not_found", NotFound], ["not_found", NotFound], ["snapshot_not_found", NotFound], ["conflict", Conflict],
-  ["volume_not_found", NotFound], ["volume_in_use", Conflict],
+  ["template_not_found", NotFound], ["volume_not_found", NotFound], ["volume_in_use", Conflict],
   ["not_running", NotRunning], ["forbidden", Denied], ["unsupported", Unsupported],
   ["bad_request", BadRequest], ["method", BadRequest], ["no_console", Unsupported], ["token", Denied],
   ["scope", Denied],

@@ -8,7 +8,7 @@ export type {
   Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileEvent, FileResult, LogConditions, OnIdle,
   OnSoftTtl, Path,
   Proposal, Published,
-  RunningExec, SandboxInfo, SandboxState, Snapshot, Suppression, SuppressOptions, Verification, Volume,
+  RunningExec, SandboxInfo, SandboxState, Snapshot, Suppression, SuppressOptions, Template, Verification, Volume,
 } from "./models.js";
 export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation } from "./sandbox.js";
 export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

@@ -53,6 +53,8 @@ export interface SandboxInfo {
   readonly parent: string | null;
   /** That its files were last taken from. */
   readonly snapshot: string | null;
+  /** That it was made by. */
+  readonly template: string | null;
   readonly denied: readonly Denial[];
   readonly published: readonly Published[];
   /** NAME:/path[:ro], as they were asked for; those of its policy come besides. */
@@ -121,6 +123,40 @@ export interface Snapshot {
   readonly policy: string;
   readonly image: string;
   readonly createdAt: number;
+}
+
+/** A kind of sandboxes that the daemon's configuration names, and its pool. */
+export interface Template {
+  readonly name: string;
+  readonly policy: string;
+  readonly image: string;
+  /** That its sandboxes begin with. */
+  readonly snapshot: string | null;
+  /** A command runs inside before anybody has the sandbox. */
+  readonly warmUp: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Inside; reached at free ports of the daemon's host. */
+  readonly ports: readonly number[];
+  readonly volumes: readonly string[];
+  readonly ttl: number;
+  readonly idleTtl: number;
+  readonly onIdle: OnIdle;
+  readonly softTtl: number;
+  readonly onSoftTtl: OnSoftTtl;
+  /** How many are kept ready, can be had at once, are on their way. */
+  readonly pool: number;
+  readonly ready: number;
+  readonly making: number;
+  /** Had out of the pool; null of this and the following: this token is not told. */
+  readonly claimed: number | null;
+  /** Made when they were asked for. */
+  readonly missed: number | null;
+  /** In a row. */
+  readonly failures: number | null;
+  /** Seconds. */
+  readonly retryIn: number | null;
+  /** Of the last failure. */
+  readonly reason: string | null;
 }
 
 /** Files that outlive the sandboxes which mount them, or a snapshot of such. */
@@ -294,7 +330,7 @@ export function readInfo(v: Json): SandboxInfo {
     expiresAt: v.expires_at, ttl: v.ttl, idleTtl: v.idle_ttl, idleExpiresAt: v.idle_expires_at,
     softTtl: v.soft_ttl, softExpiresAt: v.soft_expires_at, onSoftTtl: v.on_soft_ttl,
     backend: v.backend, image: v.image, kept: v.kept, onIdle: v.on_idle, autoResume: v.auto_resume,
-    parent: v.parent, snapshot: v.snapshot, denied: v.denied, published: v.published, volumes: v.volumes,
+    parent: v.parent, snapshot: v.snapshot, template: v.template, denied: v.denied, published: v.published, volumes: v.volumes,
   };
 }
 
@@ -311,6 +347,15 @@ export function readEvent(v: Json): FileEvent {
 
 export function readSnapshot(v: Json): Snapshot {
   return { name: v.name, state: v.state, sandbox: v.sandbox, policy: v.policy, image: v.image, createdAt: v.created_at };
+}
+
+export function readTemplate(v: Json): Template {
+  return {
+    name: v.name, policy: v.policy, image: v.image, snapshot: v.snapshot, warmUp: v.warm_up, labels: { ...v.labels },
+    ports: v.ports, volumes: v.volumes, ttl: v.ttl, idleTtl: v.idle_ttl, onIdle: v.on_idle, softTtl: v.soft_ttl,
+    onSoftTtl: v.on_soft_ttl, pool: v.pool, ready: v.ready, making: v.making, claimed: v.claimed ?? null,
+    missed: v.missed ?? null, failures: v.failures ?? null, retryIn: v.retry_in ?? null, reason: v.reason ?? null,
+  };
 }
 
 export function readVolume(v: Json): Volume {

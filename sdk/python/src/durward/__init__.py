@@ -27,6 +27,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Template,
     Volume,
     VolumeMount,
 )
@@ -35,5 +36,5 @@ __all__ = [
     "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
     "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
     "FileEvent", "FileResult", "Identity", "NotFound", "NotRunning", "Published", "RunningExec", "Sandbox",
-    "SandboxInfo", "Snapshot", "Unavailable", "Unsupported", "Volume", "VolumeMount",
+    "SandboxInfo", "Snapshot", "Template", "Unavailable", "Unsupported", "Volume", "VolumeMount",
 ]

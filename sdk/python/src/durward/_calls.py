@@ -23,6 +23,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Template,
     Volume,
 )
 
@@ -267,6 +268,14 @@ def _of_volume(name: str, tail: str = "") -> str:
 
 def create_volume(reuse: bool, **wish: Any) -> Call[Volume]:
     return Call("POST", _VOLUMES, _volume, _json(_given(**wish, get_or_create=reuse or None)), 300)
+
+
+def templates() -> Call[list[Template]]:
+    return Call("GET", "/v1/templates", lambda b: [Template.read(v) for v in json.loads(b)["templates"]])
+
+
+def template(name: str) -> Call[Template]:
+    return Call("GET", "/v1/templates/" + quote(name, safe=""), lambda b: Template.read(json.loads(b)))
 
 
 def volumes() -> Call[list[Volume]]:

@@ -29,6 +29,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Template,
     Volume,
 )
 
@@ -313,6 +314,12 @@ class AsyncDurward:
             answer.cancel()
             writer.close()
 
+    async def templates(self) -> list[Template]:
+        return await self._do(_calls.templates())
+
+    async def template(self, name: str) -> Template:
+        return await self._do(_calls.template(name))
+
     async def create_volume(self, name: str, policy: str | None = None, *, size: int | None = None,
                             access: str | None = None, labels: Mapping[str, str] | None = None,
                             clone_of: str | None = None, get_or_create: bool = False) -> Volume:
@@ -364,12 +371,12 @@ class AsyncDurward:
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
                soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                auto_resume: bool | None = None, publish: Sequence[Publish] = (),
-               volumes: Sequence[str] = ()) -> Making:
+               volumes: Sequence[str] = (), template: str | None = None) -> Making:
         """As Durward.create: `await` it, or `async with` it, which deletes the sandbox at the end."""
         return Making(self._sandbox(_calls.create(
             False, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
-            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume, template=template)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
@@ -377,11 +384,11 @@ class AsyncDurward:
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
                       soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                       auto_resume: bool | None = None, publish: Sequence[Publish] = (),
-                      volumes: Sequence[str] = ()) -> Making:
+                      volumes: Sequence[str] = (), template: str | None = None) -> Making:
         return Making(self._sandbox(_calls.create(
             True, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
-            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume, template=template)))
 
     async def sandboxes(self, labels: Mapping[str, str] | None = None,
                              state: str | None = None) -> AsyncIterator[SandboxInfo]:

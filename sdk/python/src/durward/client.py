@@ -32,6 +32,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Template,
     Volume,
 )
 
@@ -277,6 +278,16 @@ class Durward:
             except OSError as e:
                 raise unreachable(self.socket, e) from e
 
+    # ---- templates ----
+
+    def templates(self) -> list[Template]:
+        """What create(template=NAME) takes, and how many are ready."""
+        return self._do(_calls.templates())
+
+    def template(self, name: str) -> Template:
+        """NotFound when there is none that this token sees."""
+        return self._do(_calls.template(name))
+
     # ---- volumes ----
 
     def create_volume(self, name: str, policy: str | None = None, *, size: int | None = None,
@@ -339,7 +350,7 @@ class Durward:
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
                soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                auto_resume: bool | None = None, publish: Sequence[Publish] = (),
-               volumes: Sequence[str] = ()) -> Sandbox:
+               volumes: Sequence[str] = (), template: str | None = None) -> Sandbox:
         """A sandbox that runs. policy may be left out where there is one only. ttl: seconds to its
         end whatever it does (default a day); idle_ttl: without a command (default an hour; 0 never), after
         which it is deleted, or on_idle: "pause", "stop"; soft_ttl: that it runs at a stretch, whatever it does
@@ -347,11 +358,12 @@ class Durward:
         not as the policy says. snapshot: begin with its files. auto_resume (default): a command resumes it.
         publish: ports inside, or (port, "ADDRESS:PORT") pairs, reached at addresses of the daemon's host for as
         long as the sandbox is there: info.published has them. volumes: "NAME:/path" or "NAME:/path:ro", of its
-        policy."""
+        policy. template: one of the configuration's, out of its pool if that has one; then neither image, backend,
+        snapshot nor volumes."""
         return Sandbox(self, self._do(_calls.create(
             False, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
-            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume, template=template)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
@@ -359,12 +371,12 @@ class Durward:
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
                       soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                       auto_resume: bool | None = None, publish: Sequence[Publish] = (),
-                      volumes: Sequence[str] = ()) -> Sandbox:
+                      volumes: Sequence[str] = (), template: str | None = None) -> Sandbox:
         """The sandbox that has all these labels, resumed if it sleeps, else a new one; atomic."""
         return Sandbox(self, self._do(_calls.create(
             True, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
-            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume, template=template)))
 
     def sandboxes(self, labels: Mapping[str, str] | None = None,
                   state: str | None = None) -> Iterator[SandboxInfo]:

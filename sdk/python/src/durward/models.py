@@ -50,6 +50,7 @@ class SandboxInfo:
     auto_resume: bool  # a command or a file operation resumes it
     parent: str | None  # that it was forked from
     snapshot: str | None  # that its files were last taken from
+    template: str | None  # that it was made by
     denied: tuple[Denial, ...]
     published: tuple[Published, ...]  # its ports that are reached at addresses of the daemon's host
     volumes: tuple[str, ...]  # NAME:/path[:ro], as they were asked for; those of its policy come besides
@@ -164,6 +165,37 @@ class VolumeMount:
     sandbox: str
     path: str
     read_only: bool
+
+
+@dataclass(frozen=True)
+class Template:
+    """A kind of sandboxes that the daemon's configuration names, and its pool."""
+    name: str
+    policy: str
+    image: str
+    snapshot: str | None  # that its sandboxes begin with
+    warm_up: bool  # a command runs inside before anybody has the sandbox
+    labels: Mapping[str, str]
+    ports: tuple[int, ...]  # inside; reached at free ports of the daemon's host
+    volumes: tuple[str, ...]
+    ttl: int
+    idle_ttl: int
+    on_idle: str
+    soft_ttl: int
+    on_soft_ttl: str
+    pool: int  # how many are kept ready
+    ready: int  # how many can be had at once
+    making: int
+    claimed: int | None  # out of the pool; None of this and the following: this token is not told
+    missed: int | None  # made when they were asked for
+    failures: int | None  # in a row
+    retry_in: int | None  # seconds
+    reason: str | None  # of the last failure
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Template:
+        known: dict[str, Any] = {k: v.get(k) for k in cls.__dataclass_fields__ if k not in ("ports", "volumes")}
+        return cls(**known, ports=tuple(v["ports"]), volumes=tuple(v["volumes"]))
 
 
 @dataclass(frozen=True)

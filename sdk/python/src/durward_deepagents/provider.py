@@ -22,14 +22,14 @@ from durward import BadRequest, Conflict, Durward, DurwardError, NotFound, Unava
 from .backend import DEFAULT_TIMEOUT, DurwardSandbox
 
 _PARAMS = ("policy", "labels", "env", "name", "ttl", "idle_ttl", "soft_ttl", "on_soft_ttl", "image", "backend", "on_idle",
-           "auto_resume", "snapshot", "volumes", "timeout", "socket")
+           "auto_resume", "snapshot", "volumes", "template", "timeout", "socket")
 LABELS = {"made-by": "dcode"}
 
 
 class DurwardProvider(SandboxProvider):
     """Parameters, in [sandboxes.providers.durward.params] of config.toml: policy, labels, env, name,
     ttl, idle_ttl, soft_ttl, on_soft_ttl, image, backend, on_idle, auto_resume, snapshot, volumes (a list of
-    NAME:/path[:ro]), timeout (of a command), socket (its path,
+    NAME:/path[:ro]), template, timeout (of a command), socket (its path,
     or https://HOST[:PORT]). DURWARD_URL or DURWARD_SOCKET, and DURWARD_POLICY of the environment stand in for
     socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
 

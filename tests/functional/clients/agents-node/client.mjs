@@ -82,6 +82,17 @@ behaviour("stop, resume, snapshot, fork, restore", async () => {
   await c.deleteSnapshot("ts");
   await refused(c.snapshot("ts"), "NotFound", "snapshot_not_found");
 });
+behaviour("templates", async () => {
+  assert.deepEqual((await c.templates()).map((x) => [x.name, x.policy, x.pool, x.warmUp]), [["ts", "p", 0, true]]);
+  const found = await c.template("ts");
+  assert.deepEqual([found.labels, found.idleTtl], [{ kind: "ts" }, 120]);
+  await refused(c.template("none"), "NotFound", "template_not_found");
+  const a = await c.create({ template: "ts", labels: { a: "b" } });
+  assert.deepEqual([a.info.template, a.info.labels, a.info.idleTtl], ["ts", { a: "b", kind: "ts" }, 120]);
+  assert.equal((await a.exec("cat warm")).text, "up\n");
+  await a.delete();
+  await refused(c.create({ template: "ts", image: "host" }), "BadRequest", "bad_request");
+});
 behaviour("volumes", async () => {
   const v = await c.createVolume("ts", { policy: "p", size: 8 << 20, labels: { a: "b" } });
   assert.deepEqual([v.name, v.policy, v.state, v.size, v.access, v.snapshotOf, v.labels, v.mounted], ["ts", "p", "ready", 8 << 20, "one", null, { a: "b" }, []]);

@@ -266,7 +266,6 @@ int work_begin(const struct config *c, struct run_request *r, struct work **ret,
         work_free(w);
         return -1;
     }
-    r->uid = r->gid = 0; /* the copies are the caller's: the root of his engine's containers */
     *ret = w;
     return 0;
 }

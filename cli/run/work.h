@@ -17,7 +17,7 @@
 
 struct work;
 
-/* Copies what the request binds, and has it bind the copies, as root of the container. *ret: NULL
+/* Copies what the request binds, and has it bind the copies. *ret: NULL
  * where the backend is another or nothing is bound. */
 int work_begin(const struct config *c, struct run_request *r, struct work **ret,
                struct err *err) WUNUSED;

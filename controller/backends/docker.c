@@ -241,9 +241,25 @@ static void unmake(struct container *c)
     docker_parts_remove(&c->parts);
 }
 
-static int docker_make(const struct making *m, struct err *err)
+/* Copies are ours on the host: that is the root of the containers of an engine of ours, and of one
+ * that is root's as we are. */
+static const struct making *as_owner(const struct making *m)
+{
+    static struct making own;
+    static struct plan plan;
+    if (m->plan->nbinds == 0)
+        return m;
+    plan = *m->plan;
+    plan.uid = plan.gid = 0;
+    own = *m;
+    own.plan = &plan;
+    return &own;
+}
+
+static int docker_make(const struct making *given, struct err *err)
 {
     static struct container c;
+    const struct making *m = as_owner(given);
     c = (struct container){.m = m,
                            .engine = {m->plan->sandbox_spec.limits.docker.socket},
                            .parts = {.above = -1, .dir = -1, .listener = -1},

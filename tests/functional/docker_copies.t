@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, engine, tap  # noqa: E402
+from harness import durward, engine, person, tap  # noqa: E402
 
 IMAGE, SECRET = "durward-test:1", "hunter2-of-the-host"
 WHERE = re.compile(r" is in (\S+?)(?:;|$)", re.M)
@@ -232,9 +232,21 @@ def podman(t, b):
     r = b.run(top, "cat a.txt; echo more >>a.txt; rm link")
     t.eq((r.returncode, r.stdout, read(top, "a.txt"), os.path.lexists(os.path.join(top, "link"))),
          (0, "one\n", "one\nmore\n", False), "Podman: there and back") or t.diag(r.stderr)
+    t.eq((os.stat(os.path.join(top, "a.txt")).st_uid, b.left()), (os.geteuid(), []), "it is ours, and no copy is left")
+
+
+def ordinary(t):
+    """A user with an engine of his own, whose containers' root he is."""
+    d = durward.Durward(t)
+    d.policy("p", [])
+    d.policies["p"]["sandbox"] = {"backend": "docker"}
+    podman(t, Box(t, d))
 
 
 def main(t):
+    if person.name() == person.MAPPED:
+        t.part(ordinary, t)
+        return
     why = engine.needed()
     if why:
         raise tap.Skip(why)
@@ -247,6 +259,10 @@ def main(t):
     b = Box(t, d)
     for part in (there_and_back, escapes, conflicts, bounds, binds, deaths, podman):
         t.part(part, t, b)
+    if os.access("/usr/bin/newuidmap", os.X_OK):
+        person.again(t, person.MAPPED)
+    else:
+        t.skip("a user with ids of /etc/subuid", "newuidmap is not installed")
 
 
 tap.run(main, timeout=300)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tarfile
@@ -256,12 +257,13 @@ class Podman(Engine):
             f.write('[engine]\ncgroup_manager="cgroupfs"\nruntime="runc"\nevents_logger="file"\nlock_type="file"\n'
                     'tmp_dir="%s/tmp"\n' % self.dir)
         os.mkdir(os.path.join(self.dir, "tmp"))
+        os.mkdir(os.path.join(self.dir, "runtime"), 0o700)
         with open(self.log, "ab") as log:
             self.daemon = self.test.popen(
                 [PODMAN, "--root", os.path.join(self.dir, "data"), "--runroot", os.path.join(self.dir, "exec"),
-                 "--storage-driver", "overlay", "system", "service", "--time=0", "unix://" + self.socket],
+                 "--storage-driver", "overlay" if os.geteuid() == 0 else "vfs", "system", "service", "--time=0", "unix://" + self.socket],
                 stdout=log, stderr=log, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": self.dir,
-                                             "CONTAINERS_CONF": conf})
+                                             "XDG_RUNTIME_DIR": os.path.join(self.dir, "runtime"), "CONTAINERS_CONF": conf})
         if not tap.wait_for(self.answers, 30, 0.1):
             with open(self.log, errors="replace") as f:
                 raise tap.Skip("Podman's service does not start here: %s" % f.read()[-1500:])
@@ -272,6 +274,11 @@ class Podman(Engine):
         return [os.path.join("/sys/fs/cgroup", n, "libpod_parent") for n in os.listdir("/sys/fs/cgroup")]
 
     def clean(self):
+        try:  # an ordinary user's leaves a process that keeps its namespaces
+            with open(os.path.join(self.dir, "tmp", "pause.pid")) as f:
+                os.kill(int(f.read()), signal.SIGKILL)
+        except (OSError, ValueError):
+            pass
         super().clean()
         for top in set(self.parents()) - self.cgroups:
             for below, _, _ in os.walk(top, topdown=False):

@@ -206,7 +206,7 @@ static int copy_one(struct work *w, struct run_request *r, size_t i, struct buf 
                     struct err *err)
 {
     struct run_bind *b = &r->binds[i];
-    char number[16], *path = NULL;
+    char number[24], *path = NULL;
     snprintf(number, sizeof number, "%zu", i);
     if (may_copy(r, b, err) < 0)
         return -1;

@@ -85,12 +85,9 @@ static int read_files(struct config *c, const struct node *n, struct config_mcp_
 static int read_policy(struct config *c, const struct node *n, struct config_mcp_server *s,
                        struct err *err)
 {
-    const char *name;
-    if (node_string(n, &name, err) < 0)
+    const struct config_policy *p;
+    if (config_policy_named(c, n, &p, err) < 0)
         return -1;
-    const struct config_policy *p = config_policy_find(c, name);
-    if (p == NULL)
-        return node_fail(n, err, "there is no policy '%.60s'; add it under 'policies'", name);
     s->policy = p->name;
     return 0;
 }

@@ -72,6 +72,18 @@ struct config_policy *config_policy_find(const struct config *c, const char *nam
     return NULL;
 }
 
+int config_policy_named(const struct config *c, const struct node *n,
+                        const struct config_policy **ret, struct err *err)
+{
+    const char *name;
+    if (node_string(n, &name, err) < 0)
+        return -1;
+    *ret = config_policy_find(c, name);
+    if (*ret == NULL)
+        return node_fail(n, err, "there is no policy '%.60s'; add it under 'policies'", name);
+    return 0;
+}
+
 const struct policy *config_policy(const struct config *c, const char *name)
 {
     const struct config_policy *p = config_policy_find(c, name);

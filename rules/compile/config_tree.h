@@ -137,6 +137,9 @@ void config_audit_default(struct config_audit *a);
 int limits_read(struct limits *l, const struct node *n, struct err *err);
 
 struct config_policy *config_policy_find(const struct config *c, const char *name);
+/* The policy that a node names. */
+int config_policy_named(const struct config *c, const struct node *n,
+                        const struct config_policy **ret, struct err *err);
 
 /* preset.c: the rules of a preset, with the secret's name filled in, for these hosts (as in
  * `preset_hosts`; NULL: its own). New reference or NULL when there is no such preset. */

@@ -156,6 +156,13 @@ void out_table_cell(struct out_table *t, const char *text)
         out_clean(text ? text : "", t->cell[t->cells++], CELL_SIZE);
 }
 
+void out_table_number(struct out_table *t, int64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)n);
+    out_table_cell(t, text);
+}
+
 void out_table_print(struct out_table *t)
 {
     for (size_t i = 0; i < t->columns; i++) {
@@ -175,4 +182,24 @@ void out_table_print(struct out_table *t)
     for (size_t c = 0; c < t->cells; c++)
         printf("%s%s", t->cell[c], (c + 1) % columns ? "  " : "\n");
     free(t);
+}
+
+int out_list(json_t *all, bool json, const char *const *titles, const char *none,
+             void (*row)(struct out_table *t, const json_t *o))
+{
+    size_t i;
+    const json_t *o;
+    if (json)
+        return out_json(all) < 0 ? EXIT_NO : EXIT_OK;
+    struct out_table *t = json_array_size(all) > 0 ? out_table_new(titles) : NULL;
+    if (t == NULL)
+        out_error("%s", none);
+    json_array_foreach(all, i, o)
+    {
+        row(t, o);
+    }
+    if (t)
+        out_table_print(t);
+    json_decref(all);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }

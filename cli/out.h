@@ -46,6 +46,12 @@ struct out_table;
 /* Column titles, ended by NULL. Cells are added row by row; NULL is an empty cell. */
 struct out_table *out_table_new(const char *const *titles);
 void out_table_cell(struct out_table *t, const char *text);
+void out_table_number(struct out_table *t, int64_t n);
 void out_table_print(struct out_table *t); /* and frees it */
+
+/* What an `ls` prints: the list as JSON, or a table with the cells of `row` for each of it; `none`,
+ * on stderr, where it is empty. Takes the reference. The exit code. */
+int out_list(json_t *all, bool json, const char *const *titles, const char *none,
+             void (*row)(struct out_table *t, const json_t *o));
 
 #endif

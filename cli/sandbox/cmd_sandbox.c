@@ -290,13 +290,11 @@ static const json_t *ends_at(const json_t *s)
 
 static void cell_refused(struct out_table *t, const json_t *s)
 {
-    char text[24];
-    json_int_t n = 0;
+    int64_t n = 0;
     size_t i;
     const json_t *one;
     json_array_foreach(json_object_get(s, "denied"), i, one) n += number(one, "count");
-    snprintf(text, sizeof text, "%lld", (long long)n);
-    out_table_cell(t, text);
+    out_table_number(t, n);
 }
 
 static void cell_labels(struct out_table *t, const json_t *s)
@@ -313,37 +311,26 @@ static void cell_labels(struct out_table *t, const json_t *s)
     out_table_cell(t, *labels ? out_clean(labels, clean, sizeof clean) : "-");
 }
 
-static void print_list(const json_t *list)
+static void print_row(struct out_table *t, const json_t *s)
 {
-    static const char *const titles[] = {"ID",  "NAME",    "POLICY", "BACKEND", "IMAGE",  "STATE",
-                                         "AGE", "EXPIRES", "USED",   "REFUSED", "LABELS", NULL};
-    size_t i;
-    const json_t *s;
-    if (json_array_size(list) == 0) {
-        fputs("durward: there are no sandboxes\n", stderr);
-        return;
-    }
-    struct out_table *t = out_table_new(titles);
-    json_array_foreach(list, i, s)
-    {
-        char image[256];
-        out_table_cell(t, out_member(s, "id"));
-        out_table_cell(t, *out_member(s, "name") ? out_member(s, "name") : "-");
-        out_table_cell(t, out_member(s, "policy"));
-        out_table_cell(t, out_member(s, "backend"));
-        out_table_cell(t, out_clean(out_member(s, "image"), image, sizeof image));
-        out_table_cell(t, out_member(s, "state"));
-        cell_span(t, json_object_get(s, "created_at"), -1);
-        cell_span(t, ends_at(s), 1);
-        cell_span(t, json_object_get(s, "used_at"), -1);
-        cell_refused(t, s);
-        cell_labels(t, s);
-    }
-    out_table_print(t);
+    char image[256];
+    out_table_cell(t, out_member(s, "id"));
+    out_table_cell(t, *out_member(s, "name") ? out_member(s, "name") : "-");
+    out_table_cell(t, out_member(s, "policy"));
+    out_table_cell(t, out_member(s, "backend"));
+    out_table_cell(t, out_clean(out_member(s, "image"), image, sizeof image));
+    out_table_cell(t, out_member(s, "state"));
+    cell_span(t, json_object_get(s, "created_at"), -1);
+    cell_span(t, ends_at(s), 1);
+    cell_span(t, json_object_get(s, "used_at"), -1);
+    cell_refused(t, s);
+    cell_labels(t, s);
 }
 
 static int run_ls(int argc, char **argv)
 {
+    static const char *const titles[] = {"ID",  "NAME",    "POLICY", "BACKEND", "IMAGE",  "STATE",
+                                         "AGE", "EXPIRES", "USED",   "REFUSED", "LABELS", NULL};
     struct args a = {.cmd = &sandbox_verbs[LS], .argc = argc, .argv = argv};
     struct err err = {0};
     struct buf path;
@@ -365,13 +352,8 @@ static int run_ls(int argc, char **argv)
     buf_free(&path);
     if (a.next < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    if (list == NULL)
-        return out_fail(&err);
-    if (a.json)
-        return out_json(list) < 0 ? EXIT_NO : EXIT_OK;
-    print_list(list);
-    json_decref(list);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    return list ? out_list(list, a.json, titles, "there are no sandboxes", print_row)
+                : out_fail(&err);
 }
 
 /* ---- one ---- */

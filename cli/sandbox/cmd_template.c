@@ -28,11 +28,15 @@ static int64_t number(const json_t *v, const char *key)
     return json_integer_value(json_object_get(v, key));
 }
 
-static void cell_number(struct out_table *t, const json_t *v, const char *key)
+static void print_row(struct out_table *t, const json_t *v)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)number(v, key));
-    out_table_cell(t, json_object_get(v, key) ? text : "-");
+    out_table_cell(t, out_member(v, "name"));
+    out_table_cell(t, out_member(v, "policy"));
+    out_table_cell(t, out_member(v, "image"));
+    out_table_number(t, number(v, "pool"));
+    out_table_number(t, number(v, "ready"));
+    out_table_number(t, number(v, "making"));
+    out_table_number(t, number(v, "failures"));
 }
 
 static int run_ls(int argc, char **argv)
@@ -41,33 +45,12 @@ static int run_ls(int argc, char **argv)
                                          "READY", "MAKING", "FAILED", NULL};
     struct args a = {.cmd = &template_verbs[LS], .argc = argc, .argv = argv};
     struct err err = {0};
-    size_t i;
-    json_t *v;
     int code = args_plain(&a, 0, 0, "");
     if (code != ARGS_END)
         return code;
     json_t *all = which_list(a.socket, WHICH_TEMPLATE, &err);
-    if (all == NULL)
-        return out_fail(&err);
-    if (a.json)
-        return out_json(all) < 0 ? EXIT_NO : EXIT_OK;
-    struct out_table *t = json_array_size(all) > 0 ? out_table_new(titles) : NULL;
-    if (t == NULL)
-        fputs("durward: the configuration has no templates\n", stderr);
-    json_array_foreach(all, i, v)
-    {
-        out_table_cell(t, out_member(v, "name"));
-        out_table_cell(t, out_member(v, "policy"));
-        out_table_cell(t, out_member(v, "image"));
-        cell_number(t, v, "pool");
-        cell_number(t, v, "ready");
-        cell_number(t, v, "making");
-        cell_number(t, v, "failures");
-    }
-    if (t)
-        out_table_print(t);
-    json_decref(all);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    return all ? out_list(all, a.json, titles, "the configuration has no templates", print_row)
+               : out_fail(&err);
 }
 
 static void print_texts(const json_t *v, const char *key, const char *title)

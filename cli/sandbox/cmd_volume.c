@@ -158,11 +158,16 @@ static int64_t number(const json_t *v, const char *key)
     return json_integer_value(json_object_get(v, key));
 }
 
-static void cell_number(struct out_table *t, int64_t n)
+static void print_row(struct out_table *t, const json_t *v)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)n);
-    out_table_cell(t, text);
+    const char *of = out_member(v, "snapshot_of");
+    out_table_cell(t, out_member(v, "name"));
+    out_table_cell(t, out_member(v, "policy"));
+    out_table_number(t, number(v, "size"));
+    out_table_cell(t, out_member(v, "access"));
+    out_table_cell(t, out_member(v, "state"));
+    out_table_number(t, (int64_t)json_array_size(json_object_get(v, "mounted")));
+    out_table_cell(t, *of ? of : "-");
 }
 
 static int run_ls(int argc, char **argv)
@@ -171,33 +176,11 @@ static int run_ls(int argc, char **argv)
                                          "STATE", "MOUNTED", "SNAPSHOT OF", NULL};
     struct args a = {.cmd = &volume_verbs[LS], .argc = argc, .argv = argv};
     struct err err = {0};
-    size_t i;
-    json_t *v;
     int code = args_plain(&a, 0, 0, "");
     if (code != ARGS_END)
         return code;
     json_t *all = which_list(a.socket, WHICH_VOLUME, &err);
-    if (all == NULL)
-        return out_fail(&err);
-    if (a.json)
-        return out_json(all) < 0 ? EXIT_NO : EXIT_OK;
-    struct out_table *t = json_array_size(all) > 0 ? out_table_new(titles) : NULL;
-    if (t == NULL)
-        fputs("durward: there are no volumes\n", stderr);
-    json_array_foreach(all, i, v)
-    {
-        out_table_cell(t, out_member(v, "name"));
-        out_table_cell(t, out_member(v, "policy"));
-        cell_number(t, number(v, "size"));
-        out_table_cell(t, out_member(v, "access"));
-        out_table_cell(t, out_member(v, "state"));
-        cell_number(t, (int64_t)json_array_size(json_object_get(v, "mounted")));
-        out_table_cell(t, *out_member(v, "snapshot_of") ? out_member(v, "snapshot_of") : "-");
-    }
-    if (t)
-        out_table_print(t);
-    json_decref(all);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    return all ? out_list(all, a.json, titles, "there are no volumes", print_row) : out_fail(&err);
 }
 
 static void print_one(const json_t *v)

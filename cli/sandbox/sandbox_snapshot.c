@@ -16,25 +16,20 @@ const struct arg_option sandbox_snapshot_options[] = {
     {0},
 };
 
+static void print_row(struct out_table *t, const json_t *s)
+{
+    static const char *const members[] = {"name", "sandbox", "policy", "image", "state"};
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        out_table_cell(t, out_member(s, members[i]));
+}
+
 static int list(const struct args *a)
 {
     static const char *const titles[] = {"NAME", "SANDBOX", "POLICY", "IMAGE", "STATE", NULL};
-    static const char *const members[] = {"name", "sandbox", "policy", "image", "state"};
     struct err err = {0};
-    json_t *all = which_list(a->socket, WHICH_SNAPSHOT, &err), *s;
-    size_t i;
-    if (all == NULL)
-        return out_fail(&err);
-    if (a->json)
-        return out_json(all) < 0 ? EXIT_NO : EXIT_OK;
-    struct out_table *t = out_table_new(titles);
-    json_array_foreach(all, i, s) for (size_t k = 0; k < ARRAY_LEN(members); k++)
-        out_table_cell(t, out_member(s, members[k]));
-    if (i == 0)
-        fputs("durward: there are no snapshots\n", stderr);
-    out_table_print(t);
-    json_decref(all);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    json_t *all = which_list(a->socket, WHICH_SNAPSHOT, &err);
+    return all ? out_list(all, a->json, titles, "there are no snapshots", print_row)
+               : out_fail(&err);
 }
 
 static int take_away(const struct args *a, const char *name)

@@ -5,6 +5,7 @@ static const struct broker brokers[BROKERS] = {
     {SCHEME_SSH, ROLE_SSH_FRONT, ROLE_SSH_BACK, false},
     {SCHEME_POSTGRES, ROLE_POSTGRES_FRONT, ROLE_POSTGRES_BACK, true},
     {SCHEME_REDIS, ROLE_REDIS_FRONT, ROLE_REDIS_BACK, true},
+    {SCHEME_MYSQL, ROLE_MYSQL_FRONT, ROLE_MYSQL_BACK, true},
 };
 
 const struct broker *broker_at(size_t i)

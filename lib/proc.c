@@ -41,6 +41,8 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_POSTGRES_BACK] = "postgres-back",
     [ROLE_REDIS_FRONT] = "redis-front",
     [ROLE_REDIS_BACK] = "redis-back",
+    [ROLE_MYSQL_FRONT] = "mysql-front",
+    [ROLE_MYSQL_BACK] = "mysql-back",
 };
 
 static enum role self = ROLE_NONE;

@@ -28,6 +28,10 @@ static void on_answer(struct back_link *l)
     struct buf *in = io_in(l->io);
     if (buf_len(in) == 0)
         return;
+    if (l->upgrading) {
+        finish(l, "upstream_tls", "the server said more before TLS than it may");
+        return;
+    }
     if (*buf_data(in) != 'S') {
         finish(l, "upstream_tls", "the server does not speak TLS");
         return;
@@ -38,6 +42,14 @@ static void on_answer(struct back_link *l)
     }
     buf_drain(in, 1);
     io_consumed(l->io);
+    begin_tls(l);
+}
+
+static void on_drained(struct back_link *l)
+{
+    if (!l->upgrading || io_ssl(l->io))
+        return;
+    io_high_mark(l->io, BACK_LINK_IO);
     begin_tls(l);
 }
 
@@ -53,6 +65,7 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
             on_answer(l);
         break;
     case IO_DRAINED:
+        on_drained(l);
         break;
     case IO_TIMEOUT:
         finish(l, "timeout", "the server took too long");
@@ -106,6 +119,16 @@ void back_link_begin(struct back_link *l, struct back *b, const struct authority
     l->dial = dial_client_get(b->dial, slice_str(sandbox), &l->at, id, "", on_dialled, l);
     if (l->dial == NULL)
         finish(l, "memory", "");
+}
+
+void back_link_upgrade(struct back_link *l)
+{
+    l->tls = l->upgrading = true;
+    l->up = false;
+    io_callback(l->io, on_io, l);
+    io_deadline(l->io, l->back->limits.dial_seconds);
+    io_high_mark(l->io, 1); /* it says when nothing is left */
+    io_flush_soon(l->io);
 }
 
 void back_link_end(struct back_link *l)

@@ -18,6 +18,7 @@ struct back_link {
     bool up;
     bool tls;
     struct slice ask; /* what asks for TLS, answered with "S"; n 0: it begins at once */
+    bool upgrading;   /* what its owner wrote goes out, then TLS begins */
     /* Once: code NULL when it is up (and io the owner's to use). It may free the link. */
     void (*done)(void *arg, const char *code, const char *detail);
     void *arg;
@@ -28,6 +29,9 @@ void back_link_begin(struct back_link *l, struct back *b, const struct authority
                      const char *sandbox, const char *id, bool tls, struct slice ask,
                      size_t longest, void (*done)(void *arg, const char *code, const char *detail),
                      void *arg);
+/* A link that is up, in clear: what is in its output goes out, then TLS begins, and `done` is
+ * called again. Whatever the server says in between ends it. */
+void back_link_upgrade(struct back_link *l);
 void back_link_end(struct back_link *l);
 
 #endif

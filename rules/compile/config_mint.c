@@ -181,6 +181,9 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                        ELSE(AUTH, WORD, "scram-sha-256"))},
     [DERIVED_REDIS_LOGIN] = {NULL, MADE,
                              FIELDS(ELSE(USER, TEXT, "default"), NEED(PASSWORD, SECRET))},
+    [DERIVED_MYSQL_LOGIN] = {NULL, MADE,
+                             FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
+                                    ELSE(AUTH, WORD, "caching_sha2"))},
 };
 
 static enum derived_kind kind_of(const json_t *object)

@@ -107,6 +107,7 @@ static const struct key secret_keys[] = {
     KEY("ssh_key", OWN, "", ""),
     KEY("postgres_login", OWN, "", ""),
     KEY("redis_login", OWN, "", ""),
+    KEY("mysql_login", OWN, "", ""),
     KEY("login", OWN, "",
         "`{ format: NAME, file: FILE, entry: ENTRY, part: PART }`: one text of a file that another "
         "program keeps its login in, with the checks of `file`, see *Logins of other programs*"),

@@ -38,6 +38,7 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_SSH_KEY] = "ssh_key",
         [DERIVED_POSTGRES_LOGIN] = "postgres_login",
         [DERIVED_REDIS_LOGIN] = "redis_login",
+        [DERIVED_MYSQL_LOGIN] = "mysql_login",
     };
     return names[k];
 }

@@ -37,6 +37,7 @@ enum credential_kind {
     CREDENTIAL_AZURE,       /* SharedKey of Azure Storage */
     CREDENTIAL_POSTGRES,    /* the vault proves a login's password with it */
     CREDENTIAL_REDIS,       /* the vault gives it to a broker's back for a login */
+    CREDENTIAL_MYSQL,       /* the vault proves it, or gives it for a login */
     CREDENTIAL_SSH_KEY,     /* the vault signs a broker's login with it */
 };
 
@@ -140,6 +141,7 @@ struct rule {
     unsigned capture_body; /* bytes of each body that go into the log; 0: none */
     const struct postgres_terms *postgres; /* of postgres:// (postgres_rule.h), likewise */
     const struct redis_terms *redis;       /* of redis:// and rediss:// (redis_rule.h), likewise */
+    const struct mysql_terms *mysql;       /* of mysql:// (mysql_rule.h), likewise */
     const struct ssh_terms *ssh; /* its patterns are of ssh:// (ssh_rule.h); NULL: they are not */
     const char *said; /* of both: all that the rule says but its patterns; NULL: of another */
 };

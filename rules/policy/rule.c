@@ -36,19 +36,25 @@ const struct key rule_keys[] = {
              "shows another one gets nothing"),
     RULE_KEY("role", AS(text), "allow of `postgres://`", "that of the login",
              "the role that a session has and may not leave. See *PostgreSQL*"),
-    RULE_KEY("statements", AS(strings), "allow of `postgres://`", "all of them",
+    RULE_KEY("statements", AS(strings), "allow of `postgres://`, `mysql://`", "all of them",
              "list or one of `read`, `write`, `define`, `transaction`, `session`, `listen`: what "
-             "statements a session may use. See *PostgreSQL*"),
-    RULE_KEY("rows", UINT(1, 1000000000), "allow of `postgres://`", "any number",
+             "statements a session may use; `listen` is PostgreSQL's alone. See *PostgreSQL* and "
+             "*MySQL*"),
+    RULE_KEY("multi_statements", AS(bool), "allow of `mysql://`", "`false`",
+             "`true`: several statements may stand in one text. See *MySQL*"),
+    RULE_KEY("local_infile", AS(bool), "allow of `mysql://`", "`false`",
+             "`true`: `LOAD DATA LOCAL INFILE`; the server names the file of the sandbox's that it "
+             "then reads, and is believed. See *MySQL*"),
+    RULE_KEY("rows", UINT(1, 1000000000), "allow of `postgres://`, `mysql://`", "any number",
              "rows that a session may get, 1 to 1000000000; then it ends"),
     RULE_KEY("keys", AS(strings), "allow of `redis://`", "any",
              "list or one of patterns of keys and channels that commands may name, at most 64 of "
              "256 bytes; `*` is any part. See *Redis*"),
     RULE_KEY("database", UINT(0, 1000000), "allow of `redis://`", "any",
              "the number of the database that a session has and may not leave"),
-    RULE_KEY("megabytes", UINT(1, 1000000), "allow of `postgres://`, `redis://`", "any number",
-             "what a session may get, 1 to 1000000 (of 1000000 bytes); then it ends"),
-    RULE_KEY("seconds", UINT(1, 604800), "allow of `postgres://`, `redis://`",
+    RULE_KEY("megabytes", UINT(1, 1000000), "allow of `postgres://`, `redis://`, `mysql://`",
+             "any number", "what a session may get, 1 to 1000000 (of 1000000 bytes); then it ends"),
+    RULE_KEY("seconds", UINT(1, 604800), "allow of `postgres://`, `redis://`, `mysql://`",
              "as long as it likes", "how long a session may last, 1 to 604800"),
     RULE_KEY("git", WORDS("fetch", "push"), "allow", "", "`fetch` or `push`, see *Git*"),
     RULE_KEY("set_headers", OWN, "allow", "none",
@@ -310,7 +316,8 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
     }
     if (whole && r->entry->rule.tunnel)
         whole = buf_append_str(&b, " tunnel") == 0;
-    if (whole && (r->entry->rule.postgres || r->entry->rule.redis) && r->entry->read_only)
+    if (whole && (r->entry->rule.postgres || r->entry->rule.redis || r->entry->rule.mysql) &&
+        r->entry->read_only)
         whole = buf_append_str(&b, " read-only") == 0;
     if (whole && r->entry->rule.ssh && r->entry->read_only)
         whole = buf_append_str(&b, " fetch") == 0;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct rule_broker *const brokers[] = {&rule_ssh, &rule_postgres, &rule_redis,
-                                                    &rule_rediss};
+                                                    &rule_rediss, &rule_mysql};
 
 const struct rule_broker *rule_broker_of(const struct node *patterns)
 {

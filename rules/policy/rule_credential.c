@@ -22,6 +22,7 @@ static const struct key with_keys[] = {
     KEY("ssh_key", AS(name), "", ""),
     KEY("postgres_login", AS(name), "", ""),
     KEY("redis_login", AS(name), "", ""),
+    KEY("mysql_login", AS(name), "", ""),
 };
 
 struct names {
@@ -71,6 +72,7 @@ static const struct {
     {"ssh_key", "ssh_key", "ssh_key: { key: SECRET }"},
     {"postgres_login", "postgres_login", "postgres_login: { user: NAME, password: SECRET }"},
     {"redis_login", "redis_login", "redis_login: { user: NAME, password: SECRET }"},
+    {"mysql_login", "mysql_login", "mysql_login: { user: NAME, password: SECRET }"},
 };
 
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
@@ -244,7 +246,8 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
         return node_fail(
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
-            "client_certificate, hmac, signature, azure, ssh_key, postgres_login, redis_login");
+            "client_certificate, hmac, signature, azure, ssh_key, postgres_login, redis_login, "
+            "mysql_login");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))
@@ -263,6 +266,10 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (node_get(with, "redis_login", &n)) {
         c->kind = CREDENTIAL_REDIS;
         return rule_secret_read(a, &n, secrets, "redis_login", &c->secret, err);
+    }
+    if (node_get(with, "mysql_login", &n)) {
+        c->kind = CREDENTIAL_MYSQL;
+        return rule_secret_read(a, &n, secrets, "mysql_login", &c->secret, err);
     }
     if (!node_get(with, "bearer", &n))
         return rule_place_read(a, with, secrets, c, err);

@@ -3,6 +3,7 @@
 #include "derived_internal.h"
 
 #include "aws_sign.h"
+#include "mysql_proof.h"
 #include "scram_proof.h"
 #include "ssh_sign.h"
 #include "text_sign.h"
@@ -33,6 +34,10 @@ struct secret *derived_told(const struct derived *m, struct slice value)
     }
     if (m->kind == DERIVED_REDIS_LOGIN) {
         int n = snprintf(text, sizeof text, "redis %s", derived_text(m, SPEC_USER));
+        return secret_new(text, (size_t)n);
+    }
+    if (m->kind == DERIVED_MYSQL_LOGIN) {
+        int n = snprintf(text, sizeof text, "mysql %s", derived_text(m, SPEC_USER));
         return secret_new(text, (size_t)n);
     }
     if (m->kind >= DERIVED_HMAC_KEY) {
@@ -95,6 +100,8 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
         return prove(m, value, scheme, text, out, err);
     if (m->kind == DERIVED_REDIS_LOGIN)
         return give(value, scheme, text, out, err);
+    if (m->kind == DERIVED_MYSQL_LOGIN)
+        return mysql_proof(value, derived_text(m, SPEC_AUTH), scheme, text, out, err);
     if (m->kind == DERIVED_SSH_KEY)
         return ssh_key_sign(value, text, out, err);
     if (m->kind != DERIVED_CERTIFICATE || scheme > UINT16_MAX)

@@ -1,0 +1,143 @@
+/* Lists of words. */
+#include "mysql_words.h"
+
+bool mysql_is_one(struct slice s, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (slice_ieq_str(s, words[i]))
+            return true;
+    return false;
+}
+
+bool mysql_function_refused(struct slice name)
+{
+    static const char *const all[] = {
+        "load_file",       "sys_exec",    "sys_eval",        "sys_get",
+        "sys_set",         "sys_bineval", "master_pos_wait", "master_gtid_wait",
+        "source_pos_wait", "http_get",    "http_post",       "lib_mysqludf_sys_info"};
+    return mysql_is_one(name, all, ARRAY_LEN(all));
+}
+
+bool mysql_function_writes(struct slice name)
+{
+    static const char *const all[] = {
+        "get_lock", "release_lock", "release_all_locks",     "service_get_write_locks",
+        "nextval",  "setval",       "service_get_read_locks"};
+    return mysql_is_one(name, all, ARRAY_LEN(all));
+}
+
+bool mysql_setting_free(struct slice name)
+{
+    static const char *const all[] = {"autocommit",
+                                      "auto_increment_increment",
+                                      "auto_increment_offset",
+                                      "big_tables",
+                                      "character_set_results",
+                                      "cte_max_recursion_depth",
+                                      "default_week_format",
+                                      "div_precision_increment",
+                                      "eq_range_index_dive_limit",
+                                      "explicit_defaults_for_timestamp",
+                                      "foreign_key_checks",
+                                      "group_concat_max_len",
+                                      "identity",
+                                      "information_schema_stats_expiry",
+                                      "innodb_lock_wait_timeout",
+                                      "innodb_strict_mode",
+                                      "insert_id",
+                                      "interactive_timeout",
+                                      "join_buffer_size",
+                                      "last_insert_id",
+                                      "lc_messages",
+                                      "lc_time_names",
+                                      "lock_wait_timeout",
+                                      "max_execution_time",
+                                      "max_heap_table_size",
+                                      "max_join_size",
+                                      "max_recursive_iterations",
+                                      "max_sort_length",
+                                      "max_statement_time",
+                                      "net_buffer_length",
+                                      "net_read_timeout",
+                                      "net_retry_count",
+                                      "net_write_timeout",
+                                      "optimizer_search_depth",
+                                      "optimizer_switch",
+                                      "profiling",
+                                      "query_cache_type",
+                                      "rand_seed1",
+                                      "rand_seed2",
+                                      "sort_buffer_size",
+                                      "sql_auto_is_null",
+                                      "sql_big_selects",
+                                      "sql_buffer_result",
+                                      "sql_notes",
+                                      "sql_quote_show_create",
+                                      "sql_safe_updates",
+                                      "sql_select_limit",
+                                      "sql_warnings",
+                                      "time_zone",
+                                      "timestamp",
+                                      "tmp_table_size",
+                                      "transaction_isolation",
+                                      "tx_isolation",
+                                      "unique_checks",
+                                      "updatable_views_with_limit",
+                                      "wait_timeout"};
+    return mysql_is_one(name, all, ARRAY_LEN(all));
+}
+
+bool mysql_setting_charset(struct slice name)
+{
+    static const char *const all[] = {"character_set_client", "character_set_connection",
+                                      "collation_connection"};
+    return mysql_is_one(name, all, ARRAY_LEN(all));
+}
+
+bool mysql_modes_ok(struct slice list)
+{
+    static const char *const all[] = {"",
+                                      "allow_invalid_dates",
+                                      "error_for_division_by_zero",
+                                      "high_not_precedence",
+                                      "ignore_space",
+                                      "no_auto_create_user",
+                                      "no_auto_value_on_zero",
+                                      "no_dir_in_create",
+                                      "no_engine_substitution",
+                                      "no_unsigned_subtraction",
+                                      "no_zero_date",
+                                      "no_zero_in_date",
+                                      "only_full_group_by",
+                                      "pad_char_to_full_length",
+                                      "pipes_as_concat",
+                                      "real_as_float",
+                                      "simultaneous_assignment",
+                                      "strict_all_tables",
+                                      "strict_trans_tables",
+                                      "time_round_fractional",
+                                      "time_truncate_fractional",
+                                      "traditional"};
+    for (;;) {
+        ssize_t comma = slice_find(list, ',');
+        struct slice one = {list.p, comma < 0 ? list.n : (size_t)comma};
+        if (!mysql_is_one(one, all, ARRAY_LEN(all)))
+            return false;
+        if (comma < 0)
+            return true;
+        list = (struct slice){list.p + comma + 1, list.n - (size_t)comma - 1};
+    }
+}
+
+bool mysql_engine_ok(struct slice name)
+{
+    static const char *const all[] = {"innodb",  "myisam", "aria",   "memory",
+                                      "rocksdb", "heap",   "archive"};
+    return mysql_is_one(name, all, ARRAY_LEN(all));
+}
+
+bool mysql_comment_word_ok(struct slice word)
+{
+    static const char *const all[] = {"sql_no_cache", "with", "consistent", "snapshot"};
+    return mysql_is_one(word, all, ARRAY_LEN(all));
+}

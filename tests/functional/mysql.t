@@ -69,6 +69,7 @@ def ordinary(t, box, d, server):
     t.ok(status != 0 and "no_rule" in err, "another database is denied", out, err)
     status, out, err = box.sh("mariadb --no-defaults -h %s --ssl --ssl-ca=$SSL_CERT_FILE --ssl-verify-server-cert -e '\\s' orders" % HOST)
     t.ok(status == 0 and "Cipher in use is TLS" in out, "in TLS, by the sandbox's CA", out, err)
+    t.eq(box.py("mysql_raw.py", HOST, "tls"), ["tls", "refused"], "behind a wish for TLS comes TLS, at once or later, and nothing else")
 
 
 def escapes(t, d, server):

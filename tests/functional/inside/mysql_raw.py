@@ -1,10 +1,12 @@
 """MySQL's protocol by hand. With a host: each line is a statement in hexadecimal, sent by a query and prepared; prints
 "refused" for each, or what came. With a count behind it: opens that many sessions at a server that says nothing,
-prints how many stood and what became of the next, and holds them until there is /tmp/enough."""
+prints how many stood and what became of the next, and holds them until there is /tmp/enough. With "tls" behind it: a wish
+for TLS and what follows in one piece, TLS or a login in clear; prints what comes first for each."""
 import json
 import os
 import select
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -89,7 +91,27 @@ def crowd(host, count):
         time.sleep(0.05)
 
 
-if len(sys.argv) > 2:
+def wished(host, behind):
+    s = socket.create_connection((host, 3306), 20)
+    s.settimeout(20)
+    packet(s)
+    s.sendall(b"\x20\0\0\1" + struct.pack("<IIB23x", CAPABILITIES | 0x800, 1 << 24, 45) + behind)
+    return s.recv(4096)
+
+
+def hello():
+    out = ssl.MemoryBIO()
+    try:
+        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="db.example.com").do_handshake()
+    except ssl.SSLWantReadError:
+        return out.read()
+
+
+if sys.argv[2:] == ["tls"]:
+    clear = struct.pack("<IIB23x", CAPABILITIES, 1 << 24, 45) + b"x\0\0orders\0mysql_native_password\0"
+    print(json.dumps(["tls" if wished(sys.argv[1], hello())[:1] == b"\x16" else "none",
+                      "refused" if b"mysql_protocol" in wished(sys.argv[1], len(clear).to_bytes(3, "little") + b"\2" + clear) else "read"]))
+elif len(sys.argv) > 2:
     crowd(sys.argv[1], int(sys.argv[2]))
 else:
     print(json.dumps(statements(sys.argv[1], [bytes.fromhex(line) for line in sys.stdin.read().split()])))

@@ -2,6 +2,7 @@
 """The MySQL broker's two roles, conquered, with a real server outside: a front that lies to its back
 or hands on what it should have refused, a back that asks vault and dialer for what is not its own.
 Each row is what that one must not get; after each the back serves an honest session."""
+import errno
 import os
 import struct
 import sys
@@ -66,15 +67,17 @@ class Front(seat_broker.Front):
         return True if got and got[0] == seat_broker.OPENED else got
 
     def ask_for(self, *packets):
-        """-> what comes back for them on a session of its own, until it ends or a PING behind them is answered."""
+        """-> what comes back for them on a session of its own, until it ends, a reply is over, or nothing more comes."""
         def run(ours):
             said = b""
             data = bytes([seat_broker.DATA]) + b"".join(packets)
             self.seat.call("sendto", ours, data, len(data), 0, 0, 0)
             while True:
                 r, _, data = self.seat.receive(ours, 5)
-                if r <= 0 or data[0] == seat_broker.END:
-                    return said + (b"<ended>" if r <= 0 or data[0] == seat_broker.END else b"")
+                if r in (0, -errno.ECONNRESET) or r > 0 and data[0] == seat_broker.END:
+                    return said + b"<ended>"
+                if r <= 0:
+                    return said + b"<and no more>"
                 said += data[1:]
                 if said.endswith(packet(b"\xfe\0\0\x22\0", 5)) or said.endswith(packet(b"\0\0\0\3\0\0\0", 1)):
                     return said

@@ -54,6 +54,7 @@ static const struct {
     {"sandbox", "show", "sandboxes"},
     {"sandbox", "exec", "sandboxes"},
     {"sandbox", "cp", "sandboxes"},
+    {"sandbox", "watch", "sandboxes"},
     {"sandbox", "forward", "sandboxes"},
     {"sandbox", "rm", "sandboxes"},
     {"sandbox", "pause", "sandboxes"},

@@ -106,6 +106,8 @@ static size_t value_behind(const struct detect_scan *s, size_t i, char *quote)
         char c = s->text.p[k++];
         *quote = c == '"' || c == '\'' || c == '`' ? c : *quote;
     }
+    if (k >= s->text.n || memchr("bt", s->text.p[k] | 0x20, 2) == NULL) /* as a scheme begins */
+        return k;
     for (size_t w = 0; w < ARRAY_LEN(schemes); w++)
         if (begins_like(text_at(s, k, s->text.n), schemes[w]))
             return k + strlen(schemes[w]);
@@ -131,14 +133,16 @@ void detect_named_at(struct detect_scan *s, size_t i)
     char quote;
     if (s->text.p[i] == ':' && i + 1 < s->text.n && s->text.p[i + 1] == '=')
         return; /* of ":=", at whose "=" it is looked for */
-    if (!name_before(s, i, &name, &end) || !says_secret(text_at(s, name, end)))
+    if (!name_before(s, i, &name, &end))
         return;
     size_t at = value_behind(s, i, &quote), stop = at;
     while (stop < s->text.n && stop - at <= VALUE_MAX && is_value(s->text.p[stop]))
         stop++;
-    if (stop - at > VALUE_MAX)
+    bool cut = detect_cut(s, stop);
+    if (stop - at > VALUE_MAX || (!cut && stop - at < VALUE_MIN) ||
+        !says_secret(text_at(s, name, end)))
         return;
-    if (detect_cut(s, stop)) {
+    if (cut) {
         detect_open(s, name);
         return;
     }

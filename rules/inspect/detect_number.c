@@ -58,6 +58,8 @@ static const struct form forms[] = {
     {DETECT_ID_US, 3, "### ## ####"},
 };
 
+_Static_assert(ARRAY_LEN(forms) <= 64, "a bit each");
+
 enum { LETTERS_BEFORE = 7, CHARS_MAX = 34 };
 
 /* A longer number goes on behind a sign: "1.2", "3-4". */
@@ -173,13 +175,26 @@ static void forms_at(struct detect_scan *s, size_t i)
         return;
     char kind = detect_is(s->text.p[i], CLASS_DIGIT) ? '#' : '@';
     size_t end = detect_run(s, i, CLASS_DIGIT), digits = end - i;
-    bool cut = detect_cut(s, end);
+    size_t lead = digits < DETECT_LEADS ? digits : DETECT_LEADS - 1;
+    uint64_t may = s->forms[lead];
+    if (detect_cut(s, end)) /* more digits may come */
+        while (++lead < DETECT_LEADS)
+            may |= s->forms[lead];
+    for (; may; may &= may - 1) {
+        const struct form *f = &forms[__builtin_ctzll(may)];
+        char sign = f->lead == digits ? f->text[digits] : 0; /* which ends these digits */
+        bool other = sign && sign != '@' && end < s->text.n && s->text.p[end] != sign;
+        if (!other && (f->text[0] == kind || f->text[0] == s->text.p[i]))
+            form_at(s, i, f);
+    }
+}
+
+void detect_numbers_forms(uint32_t what, uint64_t by_digits[DETECT_LEADS])
+{
     for (size_t k = 0; k < ARRAY_LEN(forms); k++)
-        if ((s->what & DETECT_BIT(forms[k].what)) &&
-            (forms[k].lead == digits || (cut && forms[k].lead > digits) ||
-             forms[k].text[0] == '7') &&
-            (forms[k].text[0] == kind || forms[k].text[0] == s->text.p[i]))
-            form_at(s, i, &forms[k]);
+        for (size_t lead = 0; lead < DETECT_LEADS && (what & DETECT_BIT(forms[k].what)); lead++)
+            if (forms[k].lead == lead || forms[k].text[0] == '7')
+                by_digits[lead] |= UINT64_C(1) << k;
 }
 
 void detect_numbers_at(struct detect_scan *s, size_t i)

@@ -22,6 +22,7 @@ struct detect_stream {
     enum detector rest_of;
     size_t n, ready; /* of held: bytes, and how many of them are decided */
     size_t behind;   /* bytes of text before what is not decided */
+    bool escapes;    /* in what is not decided; else each byte of it is one of held */
     struct detect_scan scan;
     size_t look_at; /* that many undecided bytes at least, for another look */
     char held[HELD_MAX];
@@ -145,10 +146,12 @@ static size_t read_text(struct detect_stream *s, bool whole)
 {
     struct slice in = {s->held + s->ready, s->n - s->ready};
     size_t n = s->behind;
+    s->escapes = false;
     while (in.n > 0) {
         size_t run = plain_run(s->form, in), used = 0;
         memcpy(s->text + n, in.p, run);
-        memset(s->width + n, 1, run);
+        if (s->escapes)
+            memset(s->width + n, 1, run);
         n += run;
         in = (struct slice){in.p + run, in.n - run};
         if (in.n == 0)
@@ -156,6 +159,9 @@ static size_t read_text(struct detect_stream *s, bool whole)
         used = escape(s->form, in, whole, &s->text[n]);
         if (used == 0)
             break;
+        if (!s->escapes)
+            memset(s->width, 1, n);
+        s->escapes = true;
         s->width[n++] = (unsigned char)used;
         in = (struct slice){in.p + used, in.n - used};
     }
@@ -166,6 +172,8 @@ static size_t read_text(struct detect_stream *s, bool whole)
 static size_t written(const struct detect_stream *s, size_t at, size_t end)
 {
     size_t sum = 0;
+    if (!s->escapes)
+        return end - at;
     for (size_t i = at; i < end; i++)
         sum += s->width[i];
     return sum;
@@ -192,9 +200,10 @@ static void mask(struct detect_stream *s, const struct detect_match *m)
     char with = is_number(s, m) ? MASK_NUMBER : MASK;
     char *to = s->held + s->ready + written(s, s->behind, m->at);
     for (size_t i = m->at; i < m->at + m->n; i++) {
+        size_t n = s->escapes ? s->width[i] : 1;
         if ((unsigned char)s->text[i] > ' ')
-            memset(to, with, s->width[i]);
-        to += s->width[i];
+            memset(to, with, n);
+        to += n;
     }
 }
 

@@ -404,8 +404,10 @@ void detect_token_try(struct detect_scan *s, size_t i, unsigned which)
         return;
     }
     const struct shape *p = &shapes[which];
-    size_t n = strlen(p->prefix);
-    if (starts(s, i, p->prefix, n))
+    size_t n = 0;
+    while (p->prefix[n] && i + n < s->text.n && p->prefix[n] == s->text.p[i + n])
+        n++;
+    if (p->prefix[n] == 0)
         token_at(s, i, p, n);
 }
 
@@ -431,8 +433,9 @@ static void tail_begins(void *arg, const char *prefix, unsigned which)
 {
     (void)which;
     struct tail *t = arg;
-    t->begins =
-        t->begins || (strlen(prefix) > t->text.n && memcmp(prefix, t->text.p, t->text.n) == 0);
+    if (*prefix == *t->text.p && strlen(prefix) > t->text.n &&
+        memcmp(prefix, t->text.p, t->text.n) == 0)
+        t->begins = true;
 }
 
 void detect_tokens_tail(struct detect_scan *s)

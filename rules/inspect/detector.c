@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 static const char *const names[DETECTORS] = {
     [DETECT_PRIVATE_KEY] = "private_key",
     [DETECT_AWS] = "aws",
@@ -136,6 +140,98 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
     detect_found_behind(s, what, at, at, end);
 }
 
+/* ---- many bytes at once: what is marked is more than what matters, never less ---- */
+
+#if defined(__x86_64__)
+enum { LANE = 16 };
+
+bool detect_marks_can(void)
+{
+    return __builtin_cpu_supports("avx2") != 0;
+}
+
+__attribute__((target("avx2"))) static inline __m256i table(const unsigned char *t)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)t));
+}
+
+/* For each byte what both of its halves have in common. */
+__attribute__((target("avx2"))) static inline __m256i halves(__m256i low, __m256i high, __m256i v)
+{
+    const __m256i half = _mm256_set1_epi8(0x0f);
+    __m256i l = _mm256_shuffle_epi8(low, _mm256_and_si256(v, half));
+    return _mm256_and_si256(
+        l, _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(v, 4), half)));
+}
+
+__attribute__((target("avx2"))) static inline __m256i digits(__m256i v)
+{
+    __m256i d = _mm256_sub_epi8(v, _mm256_set1_epi8('0'));
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(d, _mm256_set1_epi8(9)), d);
+}
+
+__attribute__((target("avx2"))) static inline __m256i bytes(const unsigned char *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* Bits 1, 2, 4, 8 of [0-9], [A-Oa-o], [P-Z_], [p-z] by the lower and the upper half of a byte. */
+static const unsigned char word_low[LANE] = {13, 15, 15, 15, 15, 15, 15, 15,
+                                             15, 15, 14, 2,  2,  2,  2,  6},
+                           word_high[LANE] = {0, 0, 0, 1, 2, 4, 2, 8};
+
+__attribute__((target("avx2"))) void detect_marks(const struct detect_filter *f,
+                                                  const unsigned char *p, size_t n, uint32_t *marks)
+{
+    const __m256i zero = _mm256_setzero_si256(), dash = _mm256_set1_epi8('-'),
+                  colon = _mm256_set1_epi8(':'), equals = _mm256_set1_epi8('='),
+                  by_name = _mm256_set1_epi8(f->names ? -1 : 0),
+                  numbers = _mm256_set1_epi8(f->numbers ? -1 : 0), wl = table(word_low),
+                  wh = table(word_high), l0 = table(f->low[0]), h0 = table(f->high[0]),
+                  l1 = table(f->low[1]), h1 = table(f->high[1]), l2 = table(f->low[2]),
+                  h2 = table(f->high[2]);
+    for (size_t i = 0; i < n; i++, p += DETECT_MARKED) {
+        __m256i before = bytes(p - 1), v = bytes(p);
+        __m256i none =
+            _mm256_and_si256(_mm256_and_si256(halves(l0, h0, v), halves(l1, h1, bytes(p + 1))),
+                             halves(l2, h2, bytes(p + 2)));
+        none = _mm256_cmpeq_epi8(none, zero); /* no beginning stands here */
+        __m256i sign = _mm256_or_si256(_mm256_cmpeq_epi8(v, dash), _mm256_cmpeq_epi8(v, colon));
+        __m256i alone = _mm256_or_si256(sign, _mm256_cmpeq_epi8(halves(wl, wh, before), zero));
+        __m256i name = _mm256_or_si256(_mm256_cmpeq_epi8(v, colon), _mm256_cmpeq_epi8(v, equals));
+        __m256i number = _mm256_andnot_si256(digits(before), digits(v));
+        __m256i all = _mm256_or_si256(
+            _mm256_andnot_si256(none, alone),
+            _mm256_or_si256(_mm256_and_si256(name, by_name), _mm256_and_si256(number, numbers)));
+        marks[i] = (uint32_t)_mm256_movemask_epi8(all);
+    }
+}
+
+#else
+
+bool detect_marks_can(void)
+{
+    return false;
+}
+
+void detect_marks(const struct detect_filter *f UNUSED, const unsigned char *p UNUSED, size_t n,
+                  uint32_t *marks)
+{
+    for (size_t i = 0; i < n; i++)
+        marks[i] = UINT32_MAX;
+}
+
+#endif
+
+void detect_filter_add(struct detect_filter *f, const char *prefix)
+{
+    unsigned char set = (unsigned char)(1u << (*prefix & 7));
+    for (size_t i = 0; i < 3; i++) {
+        f->low[i][prefix[i] & 15] |= set;
+        f->high[i][(unsigned char)prefix[i] >> 4] |= set;
+    }
+}
+
 /* ---- where they look ---- */
 
 /* Of three bytes; places of a table that has the first of a chain of what may begin with them. */
@@ -146,6 +242,9 @@ struct detector_set {
     bool looks;                                            /* for any beginning */
     unsigned char hot[1u << HOT_BITS], next[DETECT_TRIES]; /* numbers and one; 0: none */
     unsigned char first[256]; /* of the single bytes that matter: digits */
+    bool marks;               /* many bytes at once */
+    struct detect_filter filter;
+    uint64_t forms[DETECT_LEADS];
 };
 
 static inline unsigned three(const unsigned char *p)
@@ -159,6 +258,7 @@ static void add_prefix(void *arg, const char *prefix, unsigned which)
     struct detector_set *set = arg;
     unsigned char *hot = &set->hot[three((const unsigned char *)prefix)];
     set->looks = true;
+    detect_filter_add(&set->filter, prefix);
     set->next[which] = *hot;
     *hot = (unsigned char)(which + 1);
 }
@@ -176,7 +276,16 @@ struct detector_set *detector_set_new(uint32_t what)
     if (what & NUMBERS)
         for (char c = '0'; c <= '9'; c++)
             s->first[(unsigned char)c] = 1;
+    s->filter.names = (what & DETECT_BIT(DETECT_NAMED)) != 0;
+    s->filter.numbers = (what & NUMBERS) != 0;
+    s->marks = detect_marks_can();
+    detect_numbers_forms(what, s->forms);
     return s;
+}
+
+void detector_set_plain(struct detector_set *s)
+{
+    s->marks = false;
 }
 
 void detector_set_free(struct detector_set *s)
@@ -196,15 +305,49 @@ static void look_at(const struct detector_set *set, struct detect_scan *s, size_
         detect_token_try(s, i, chain - 1);
 }
 
-static void look_through(const struct detector_set *set, struct detect_scan *s)
+/* Each byte up to `end`, behind which two more are. */
+static size_t look_each(const struct detector_set *set, struct detect_scan *s, size_t i, size_t end)
 {
     const unsigned char *t = (const unsigned char *)s->text.p;
-    size_t i = s->from, n = s->text.n;
-    for (; i + 3 <= n && !s->stops; i++) {
+    for (; i < end && !s->stops; i++) {
         unsigned chain = set->hot[three(t + i)];
         if (chain | set->first[t[i]])
             look_at(set, s, i, chain);
     }
+    return i;
+}
+
+/* Those that are marked; returns where there is no room for marks any more. */
+static size_t look_marked(const struct detector_set *set, struct detect_scan *s, size_t i)
+{
+    enum { AT_ONCE = 32 };
+    const unsigned char *t = (const unsigned char *)s->text.p;
+    uint32_t marks[AT_ONCE];
+    while (!s->stops && i + DETECT_MARKED + DETECT_MARKS_BEHIND <= s->text.n) {
+        size_t n = (s->text.n - i - DETECT_MARKS_BEHIND) / DETECT_MARKED;
+        n = n < AT_ONCE ? n : AT_ONCE;
+        detect_marks(&set->filter, t + i, n, marks);
+        for (size_t k = 0; k < n && !s->stops; k++, i += DETECT_MARKED)
+            for (uint32_t m = marks[k]; m && !s->stops; m &= m - 1) {
+                size_t at = i + (size_t)__builtin_ctz(m);
+                unsigned chain = set->hot[three(t + at)];
+                if (chain | set->first[t[at]])
+                    look_at(set, s, at, chain);
+            }
+    }
+    return i;
+}
+
+static void look_through(const struct detector_set *set, struct detect_scan *s)
+{
+    const unsigned char *t = (const unsigned char *)s->text.p;
+    size_t i = s->from, n = s->text.n, end = n > 2 ? n - 2 : 0;
+    if (set->marks && end > 0) {
+        if (i == 0)
+            i = look_each(set, s, 0, 1); /* nothing stands before it */
+        i = look_marked(set, s, i);
+    }
+    i = look_each(set, s, i, end);
     for (; i < n && !s->stops; i++)
         if (set->first[t[i]])
             look_at(set, s, i, 0);
@@ -246,6 +389,7 @@ static void settle(struct detect_scan *s)
 void detector_scan(const struct detector_set *set, struct detect_scan *s)
 {
     s->what = set->what;
+    s->forms = set->forms;
     s->open = s->text.n;
     s->n = 0;
     s->stops = false;

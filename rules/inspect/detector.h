@@ -73,14 +73,16 @@ struct detect_match {
 enum {
     DETECT_OPEN_MAX = 1024, /* decided at the latest when so much of it is there */
     DETECT_BEHIND = 16,     /* of text before a match, for its left boundary */
-    DETECT_MATCHES = 256
+    DETECT_MATCHES = 256,
+    DETECT_LEADS = 21
 };
 
 struct detect_scan {
     struct slice text;
-    size_t from;   /* matches begin here or later; before it stands what they follow */
-    bool whole;    /* nothing comes after text */
-    uint32_t what; /* which detectors */
+    size_t from;           /* matches begin here or later; before it stands what they follow */
+    bool whole;            /* nothing comes after text */
+    uint32_t what;         /* which detectors */
+    const uint64_t *forms; /* of numbers: detector_internal.h */
     /* found: */
     size_t open; /* from here on it is not decided */
     bool stops;  /* a match goes on: nothing behind its beginning is looked at */

@@ -55,6 +55,20 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
 void detect_found_behind(struct detect_scan *s, enum detector what, size_t root, size_t at,
                          size_t end);
 
+/* detector.c: 32 bytes at once. */
+enum { DETECT_MARKED = 32, DETECT_MARKS_BEHIND = 2 };
+struct detect_filter {
+    unsigned char low[3][16], high[3][16]; /* of the halves of each byte of the beginnings */
+    bool names, numbers;                   /* "=" and ":"; a digit that none stands before */
+};
+void detect_filter_add(struct detect_filter *f, const char *prefix);
+bool detect_marks_can(void); /* on this processor */
+/* n times 32 bytes from p on, a bit each. One byte before them is read, and two behind. Only where
+ * it can. */
+void detect_marks(const struct detect_filter *f, const unsigned char *p, size_t n, uint32_t *marks);
+/* The set looks at each byte from now on: to hold the one way against the other. */
+void detector_set_plain(struct detector_set *s);
+
 /* Each looks at one place. detect_token.c: what one of the beginnings says may stand there. */
 void detect_token_try(struct detect_scan *s, size_t i, unsigned which);
 enum { DETECT_TRIES = 192 };
@@ -63,7 +77,10 @@ typedef void (*detect_prefix_fn)(void *arg, const char *prefix, unsigned which);
 void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg);
 /* The last bytes of the text may be the beginning of a prefix. */
 void detect_tokens_tail(struct detect_scan *s);
-/* detect_number.c: a digit that none stands before. */
+/* detect_number.c: the forms of these detectors by the digits that they begin with, a bit each; the
+ * last is for more digits. */
+void detect_numbers_forms(uint32_t what, uint64_t by_digits[DETECT_LEADS]);
+/* A digit that none stands before. */
 void detect_numbers_at(struct detect_scan *s, size_t i);
 /* The text may end in the letters before a number. */
 void detect_numbers_tail(struct detect_scan *s);

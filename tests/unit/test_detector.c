@@ -7,6 +7,7 @@
 
 #include "detect_stream.h"
 #include "detector.h"
+#include "detector_internal.h"
 #include "tap_main.h"
 
 void suite_detector(void);
@@ -391,6 +392,77 @@ static void test_unreadable(void)
     CU_ASSERT_EQUAL(told->n, 1);
 }
 
+/* ---- many bytes at once ---- */
+
+static uint32_t chance(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Pieces of what is looked for, beginnings and ends of them, and bytes of any kind. */
+static size_t made_text(char *to, size_t max, uint32_t *state)
+{
+    static const char *const between[] = {"",    " ", "\"",    "=",        ": ",  "_",
+                                          "://", "@", "-----", "\xc3\xa9", "756."};
+    size_t n = 0;
+    while (n + 700 < max) {
+        const char *text = rows[chance(state) % ARRAY_LEN(rows)].text;
+        size_t all = strlen(text), from = chance(state) % 3 ? 0 : chance(state) % (all + 1);
+        size_t part = chance(state) % 4 ? all - from : chance(state) % (all - from + 1);
+        part = part < 600 ? part : 600;
+        memcpy(to + n, text + from, part);
+        if (part > 0 && chance(state) % 4 == 0)
+            to[n + chance(state) % part] = (char)chance(state);
+        n += part;
+        const char *sign = between[chance(state) % ARRAY_LEN(between)];
+        memcpy(to + n, sign, strlen(sign));
+        n += strlen(sign);
+    }
+    return n;
+}
+
+/* Marks leave nothing out: whoever looks at each byte finds the same, in the same order. */
+static void hold_against(const struct detector_set *marks, const struct detector_set *plain,
+                         struct slice text, size_t from, bool whole)
+{
+    static struct detect_scan a, b;
+    a = (struct detect_scan){.text = text, .from = from, .whole = whole};
+    b = a;
+    detector_scan(marks, &a);
+    detector_scan(plain, &b);
+    CU_ASSERT_EQUAL_FATAL(a.n, b.n);
+    CU_ASSERT_EQUAL_FATAL(a.open, b.open);
+    CU_ASSERT_EQUAL_FATAL(a.stops, b.stops);
+    for (size_t i = 0; i < a.n; i++)
+        CU_ASSERT_FATAL(a.match[i].at == b.match[i].at && a.match[i].n == b.match[i].n &&
+                        a.match[i].root == b.match[i].root && a.match[i].what == b.match[i].what &&
+                        a.match[i].goes_on == b.match[i].goes_on);
+}
+
+static void test_marks(void)
+{
+    uint32_t state = 1, sets[] = {(1u << DETECTORS) - 1, detectors_of(SLICE("credentials")),
+                                  DETECT_BIT(DETECT_CARD),
+                                  DETECT_BIT(DETECT_GITHUB) | DETECT_BIT(DETECT_URL_PASSWORD),
+                                  DETECT_BIT(DETECT_NAMED)};
+    if (!detect_marks_can())
+        tap_skip("this processor looks at each byte");
+    for (size_t k = 0; k < ARRAY_LEN(sets); k++) {
+        struct detector_set *marks = detector_set_new(sets[k]), *plain = detector_set_new(sets[k]);
+        CU_ASSERT_FATAL(marks && plain);
+        detector_set_plain(plain);
+        for (size_t i = 0; i < 400; i++) {
+            size_t n = made_text(told->out, 6000, &state), at = chance(&state) % 40;
+            n -= chance(&state) % 64;
+            struct slice text = {told->out + at, n - at};
+            hold_against(marks, plain, text, i % 3 ? 0 : 1 + chance(&state) % 60, i % 2);
+        }
+        detector_set_free(marks);
+        detector_set_free(plain);
+    }
+}
+
 /* ---- in words ---- */
 
 static void test_words(void)
@@ -433,6 +505,7 @@ void suite_detector(void)
     CU_add_test(s, "many at once", test_many);
     CU_add_test(s, "what is not decided", test_undecided);
     CU_add_test(s, "what cannot be read", test_unreadable);
+    CU_add_test(s, "many bytes at once, or each", test_marks);
     CU_add_test(s, "in words", test_words);
 }
 

@@ -15,6 +15,7 @@
 
 #include "mask_seen.h"
 #include "mounts.h"
+#include "sample_keys.h"
 
 enum { HEAD = 16 * 1024, NOTES_SPARE = 1024, CLOCK_EVERY = 256 };
 
@@ -146,8 +147,9 @@ enum mask_verdict mask_match(const char *path, bool directory)
 bool mask_is_key(const char *head, size_t n)
 {
     struct slice s = {head, n};
-    return slice_find_slice(s, SLICE("PRIVATE KEY-----")) >= 0 ||
-           slice_starts(s, SLICE("PuTTY-User-Key-File-"));
+    bool key = slice_find_slice(s, SLICE("PRIVATE KEY-----")) >= 0 ||
+               slice_starts(s, SLICE("PuTTY-User-Key-File-"));
+    return key && !sample_key(s);
 }
 
 const char *mask_link_name(size_t i, const char *parent, size_t nparent)

@@ -38,7 +38,8 @@ bool mask_names_children(const char *name);
 /* The i-th name, from 0, that a link in a directory called `parent` may bear to give away a
  * credential of another name; NULL: there is none further. */
 const char *mask_link_name(size_t i, const char *parent, size_t nparent);
-/* Do the first bytes of a file show a private key? */
+/* Do the first bytes of a file show a private key? Not one that is all of them and that everybody
+ * has (sample_keys.h). */
 bool mask_is_key(const char *head, size_t n);
 /* The same for an open file; what cannot be read counts as one. */
 bool mask_holds_key(int fd);

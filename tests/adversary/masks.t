@@ -3,6 +3,7 @@
 from the folder that moves, from the editor that saves on the host, from every other name that a sandbox gives them.
 What it writes itself it reads. Without a view what is there at the start,
 with one (--view) for its whole life. As root, and as an ordinary user who may open /dev/fuse and one who may not."""
+import glob
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from harness import durward, person, scan, tap  # noqa: E402
 KEY = "-----BEGIN PRIVATE KEY-----\n%s\n-----END PRIVATE KEY-----\n"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 FILL = 210000
+GO = ("/usr/local/go/src", "/usr/lib/go*/src", "/usr/share/go*/src")
 FLAGS = []  # of durward run: with --view or without
 LATE = {".env": "%s", ".aws/credentials": "%s", "home/.ssh/work": KEY, "id_rsa": KEY, "tls.pem": KEY, ".gnupg/ring": "%s",
         "sub/.env.local": "%s", ".netrc": "%s"}
@@ -271,6 +273,20 @@ def filled(t, d, canary):
          "%d shown" % r.stdout.count(canary), r.stderr)
 
 
+def published(t, d, canary):
+    """A test key of Go is no secret; with one byte more it is no longer known."""
+    key = next((f for p in GO for f in glob.glob(p + "/crypto/tls/testdata/example-key.pem")), None)
+    if key is None:
+        t.skip("a published key is shown", "Go's source is not installed")
+        return
+    with open(key) as f:
+        text = f.read()
+    put(d, {"lib/testdata/example.pem": text, "lib/testdata/id_ecdsa": text, "lib/testdata/other.pem": text + "\n",
+            "lib/testdata/server.pem": KEY}, canary)
+    r = sh(d, "cd lib/testdata; for f in example.pem id_ecdsa other.pem server.pem; do wc -c <$f; done")
+    t.eq(r.stdout.split(), [str(len(text))] * 2 + ["0"] * 2, "a published key is shown; one that differs from it is not")
+
+
 def without(t, d, canary):
     """Without a view, and with one that cannot be had."""
     put(d, {".env": "%s", "sub/x": "x\n"}, canary)
@@ -284,7 +300,7 @@ def without(t, d, canary):
 
 def all_parts(t):
     canary = scan.canary("mask-").decode()
-    both = [renamed, moved]
+    both = [renamed, moved, published]
     for flags, parts in (([], both + [without] + ([filled] if person.name() != person.FUSE else [])),
                          (["--view"], both + [replaced, open_already, written_in_place, own])):
         if flags and not views(t):

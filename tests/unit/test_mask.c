@@ -9,6 +9,7 @@
 
 #include "mask.h"
 #include "mask_seen.h"
+#include "sample_keys.h"
 #include "tap_main.h"
 
 static void test_names(void)
@@ -87,6 +88,16 @@ static void test_keys(void)
     CU_ASSERT_FALSE(mask_is_key("", 0));
 }
 
+/* The keys themselves are not in this tree: masks.t has one where Go is installed. */
+static void test_published(void)
+{
+    enum { MOST = 16 * 1024 }; /* of a file's bytes that are read */
+    static char file[MOST] = "-----BEGIN PRIVATE KEY-----\n";
+    CU_ASSERT_TRUE(sample_key_size_max() > 0 && sample_key_size_max() < MOST);
+    for (size_t n = sizeof "-----BEGIN PRIVATE KEY-----"; n < MOST; n++)
+        CU_ASSERT_TRUE(mask_is_key(file, n)); /* a size alone shows nothing */
+}
+
 static void test_links(void)
 {
     unsigned env = 0, aws = 0;
@@ -159,6 +170,7 @@ static void suite_mask(void)
     CU_add_test(s, "names", test_names);
     CU_add_test(s, "directories", test_directories);
     CU_add_test(s, "private keys", test_keys);
+    CU_add_test(s, "published keys", test_published);
     CU_add_test(s, "names that links may bear", test_links);
     CU_add_test(s, "a directory that is too large", test_too_large);
     CU_add_test(s, "what was read before", test_seen);

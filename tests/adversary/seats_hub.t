@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
@@ -15,6 +16,7 @@ from harness.wire import message, text, u8, u32, u64  # noqa: E402
 
 (ADMITTED, DENIED, COMPLETED, ABORTED, CONNECTION, DNS, PACKET, TLS_REFUSED, LIFECYCLE, CHECKPOINT) = range(1, 11)
 RF_CODE, RF_STATUS, RF_DETAIL, RF_SANDBOX, RF_POLICY = 1, 9, 16, 19, 20
+FLOOD, LINES_A_SECOND = 500, 16  # lib/log_bound.h
 CREDIT = 1 << 20  # bytes of a journal (audit/logger/logger_internal.h: LOGGER_CREDIT)
 
 
@@ -369,6 +371,22 @@ def parent(bed, rows, gate):
         except seat.Ended:
             break
     r.row("wires without end", gate.gone() and 200 < n < 300, "%d" % n)
+    log_lines(bed, r, bed.gate("coder"))
+
+
+def log_lines(bed, r, gate):
+    """What the operator reads stays readable: so many lines a second of one process, and the number of the rest."""
+    start = time.monotonic()
+    for n in range(FLOOD):
+        gate.says(message(wire.LOG, u8(1), text("flooded %d" % n)))
+    time.sleep(1.1)  # the second that the bound speaks of
+    gate.says(message(wire.LOG, u8(1), text("after it")))
+    tap.wait_for(lambda: "after it" in bed.s.d.diagnostics(), 10)
+    lines = bed.s.d.diagnostics().count("flooded")
+    most = LINES_A_SECOND * (int(time.monotonic() - start) + 2)
+    r.row("log lines without end", 0 < lines <= most and "lines were left out" in bed.s.d.diagnostics() and
+          not gate.gone(0.5), "%d written, at most %d" % (lines, most))
+    gate.end()
 
 
 def kernel(bed, rows, gate):

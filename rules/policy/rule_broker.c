@@ -2,6 +2,7 @@
  * may have, and the credential that goes with them. */
 #include "rule_broker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct rule_broker *const brokers[] = {&rule_ssh, &rule_postgres, &rule_redis,
@@ -146,5 +147,38 @@ int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const c
     arm->pattern.text = arena_str(r->arena, shown);
     arm->methods = verbs;
     r->entry->n_arms++;
+    return 0;
+}
+
+static int no_such_word(const struct node *item, const char *text, const char *const *words,
+                        size_t n, struct err *err)
+{
+    char all[128] = "";
+    for (size_t k = 0; k < n; k++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", words[k]);
+    return node_fail(item, err, "'%.40s' is not one of: %s", text, all);
+}
+
+int rule_broker_words(const struct node *rule, const char *key, const char *const *words, size_t n,
+                      unsigned *ret, struct err *err)
+{
+    struct node list, item;
+    size_t count, k;
+    const char *text;
+    *ret = (unsigned)((UINT64_C(1) << n) - 1);
+    if (!node_get(rule, key, &list))
+        return 0;
+    if (node_strings(&list, &count, err) < 0)
+        return -1;
+    *ret = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (node_strings_at(&list, i, &item, &text, err) < 0)
+            return -1;
+        for (k = 0; k < n && strcmp(words[k], text) != 0;)
+            k++;
+        if (k == n)
+            return no_such_word(&item, text, words, n, err);
+        *ret |= 1u << k;
+    }
     return 0;
 }

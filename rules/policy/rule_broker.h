@@ -42,5 +42,9 @@ int rule_broker_absent(const struct node *rule, const struct rule *r, struct err
 /* One more arm of the entry: the whole pattern, and how it is shown. */
 int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const char *pattern,
                     const char *shown, uint32_t verbs, struct err *err);
+/* Which of these words the list at `key` has, as bits in their order; all where there is no list.
+ * At most 32 words, of a few letters. */
+int rule_broker_words(const struct node *rule, const char *key, const char *const *words, size_t n,
+                      unsigned *ret, struct err *err);
 
 #endif

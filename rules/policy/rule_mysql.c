@@ -5,32 +5,6 @@
 
 #include <string.h>
 
-static int read_statements(const struct node *rule, struct mysql_terms *t, struct err *err)
-{
-    struct node n, item;
-    size_t count;
-    const char *text;
-    t->statements = (1u << MYSQL_STATEMENT_WORDS) - 1;
-    if (!node_get(rule, "statements", &n))
-        return 0;
-    if (node_strings(&n, &count, err) < 0)
-        return -1;
-    t->statements = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t k = 0;
-        if (node_strings_at(&n, i, &item, &text, err) < 0)
-            return -1;
-        while (k < MYSQL_STATEMENT_WORDS && strcmp(mysql_statement_words[k], text) != 0)
-            k++;
-        if (k == MYSQL_STATEMENT_WORDS)
-            return node_fail(&item, err,
-                             "'%.40s' is not one of: read, write, define, transaction, session",
-                             text);
-        t->statements |= 1u << k;
-    }
-    return 0;
-}
-
 static int read_pattern(struct rule_broker_reading *r, const struct node *n, const char *text,
                         struct slice rest, struct err *err)
 {
@@ -61,7 +35,8 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
     r->terms = t;
     r->entry->rule.mysql = t;
     t->read_only = r->entry->read_only;
-    return read_statements(r->rule, t, err) < 0 ||
+    return rule_broker_words(r->rule, "statements", mysql_statement_words, MYSQL_STATEMENT_WORDS,
+                             &t->statements, err) < 0 ||
                    node_key_word(r->rule, rule_keys, "access", &word, err) < 0 ||
                    node_key_bool(r->rule, "multi_statements", &t->multi_statements, err) < 0 ||
                    node_key_bool(r->rule, "local_infile", &t->local_infile, err) < 0 ||

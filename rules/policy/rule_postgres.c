@@ -3,7 +3,6 @@
 #include "postgres_rule.h"
 #include "rule_broker.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static int read_role(struct arena *a, const struct node *rule, struct postgres_terms *t,
@@ -21,33 +20,6 @@ static int read_role(struct arena *a, const struct node *rule, struct postgres_t
                          "'.' and '$', and not 'none'",
                          role);
     t->role = arena_str(a, role);
-    return 0;
-}
-
-static int read_statements(const struct node *rule, struct postgres_terms *t, struct err *err)
-{
-    struct node n, item;
-    size_t count;
-    const char *text;
-    t->statements = (1u << POSTGRES_STATEMENT_WORDS) - 1;
-    if (!node_get(rule, "statements", &n))
-        return 0;
-    if (node_strings(&n, &count, err) < 0)
-        return -1;
-    t->statements = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t k = 0;
-        if (node_strings_at(&n, i, &item, &text, err) < 0)
-            return -1;
-        while (k < POSTGRES_STATEMENT_WORDS && strcmp(postgres_statement_words[k], text) != 0)
-            k++;
-        if (k == POSTGRES_STATEMENT_WORDS)
-            return node_fail(&item, err,
-                             "'%.40s' is not one of: read, write, define, transaction, session, "
-                             "listen",
-                             text);
-        t->statements |= 1u << k;
-    }
     return 0;
 }
 
@@ -74,7 +46,9 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
     size_t word;
     r->entry->rule.postgres = t;
     t->read_only = r->entry->read_only;
-    return read_role(r->arena, r->rule, t, err) < 0 || read_statements(r->rule, t, err) < 0 ||
+    return read_role(r->arena, r->rule, t, err) < 0 ||
+                   rule_broker_words(r->rule, "statements", postgres_statement_words,
+                                     POSTGRES_STATEMENT_WORDS, &t->statements, err) < 0 ||
                    node_key_word(r->rule, rule_keys, "access", &word, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "rows", &t->rows, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "megabytes", &t->megabytes, err) < 0 ||

@@ -1,4 +1,4 @@
-/* MySQL: packets, logins, replies, proofs, rules of mysql:// and what they leave of statements. */
+/* MySQL: packets, logins, replies, proofs, and what rules leave of statements. */
 #include "mysql_judge.h"
 #include "mysql_proof.h"
 

@@ -24,6 +24,12 @@ class _Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
 
+    def wait(self, seconds):
+        """Of the next request, whether connected yet or not."""
+        self.timeout = seconds
+        if self.sock:
+            self.sock.settimeout(seconds)
+
 
 class Frames:
     """An upgraded exec: frames in both directions."""
@@ -69,11 +75,13 @@ class Api:
     def close(self):
         self.conn.close()
 
-    def raw(self, method, path, body=None, headers=None, kept=True):
-        """-> (status, headers, bytes). A kept connection that the other side closed is made anew."""
+    def raw(self, method, path, body=None, headers=None, kept=True, wait=0):
+        """-> (status, headers, bytes). A kept connection that the other side closed is made anew; one that failed
+        otherwise is closed, and the next call finds a new one. wait: seconds that the answer itself may take."""
         conn = self.conn if kept else _Connection(self.path, self.timeout)
         for again in (True, False):
             try:
+                conn.wait(self.timeout + wait)
                 conn.request(method, path, body, headers or {})
                 r = conn.getresponse()
                 return r.status, r.headers, r.read()
@@ -81,6 +89,9 @@ class Api:
                 conn.close()
                 if not again:
                     raise
+            except BaseException:
+                conn.close()
+                raise
 
     def ask(self, method, path, body=None, **kw):
         """JSON both ways; Refused for anything but 2xx."""
@@ -111,7 +122,8 @@ class Api:
     # ---- commands ----
 
     def exec(self, sid, command, **kw):
-        return self.ask("POST", "/v1/sandboxes/%s/exec" % sid, dict({"command": command}, **kw))
+        return self.ask("POST", "/v1/sandboxes/%s/exec" % sid, dict({"command": command}, **kw),
+                        wait=kw.get("timeout", 0))
 
     def sh(self, sid, command, **kw):
         """-> (exit code, output in bytes)"""

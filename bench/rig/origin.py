@@ -31,6 +31,17 @@ http {{
 """ % SECRET
 
 
+def own_share(pid, nice=-15):
+    """An origin stands for a machine of its own: where the scheduler shares out by session and we may say so, this one
+    is not held up by hundreds of sessions that have work to do."""
+    try:
+        with open("/proc/%d/autogroup" % pid, "w") as f:
+            f.write(str(nice))
+    except OSError:  # an ordinary user, or a kernel without them: it has the share of one
+        return False
+    return True
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]

@@ -1,6 +1,8 @@
 /* Commands, by their first bytes. */
 #include "mysql_judge.h"
 
+#include "mysql_words.h"
+
 #include <string.h>
 
 static void judge_database(const struct mysql_terms *t, struct slice database, struct slice name,
@@ -13,6 +15,8 @@ static void judge_database(const struct mysql_terms *t, struct slice database, s
         ret->why = "a database whose name cannot be read";
     else if (slice_ieq_str(name, "mysql"))
         ret->why = "the server's own database";
+    else if (!t->activity && mysql_database_shows_activity(name))
+        ret->why = "what other sessions say, which 'activity' would allow";
 }
 
 static void judge_text(const struct mysql_terms *t, struct slice database, struct slice text,

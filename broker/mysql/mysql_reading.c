@@ -11,6 +11,12 @@ void mysql_reading_refuse(struct mysql_reading *x, const char *why)
         x->ret->refused = why;
 }
 
+void mysql_reading_activity(struct mysql_reading *x)
+{
+    if (!x->terms->activity)
+        mysql_reading_refuse(x, "what other sessions say, which 'activity' would allow");
+}
+
 void mysql_reading_tables(struct mysql_reading *x)
 {
     x->list[x->depth] = x->table[x->depth] = true;
@@ -58,6 +64,8 @@ static void check_database(struct mysql_reading *x, struct slice name)
 {
     if (slice_ieq_str(name, "mysql"))
         mysql_reading_refuse(x, "the server's own database");
+    if (mysql_database_shows_activity(name))
+        mysql_reading_activity(x);
     if (!x->terms->any_database && !slice_eq(name, x->database) &&
         !slice_ieq_str(name, "information_schema"))
         mysql_reading_refuse(x, "a name of another database");
@@ -99,6 +107,8 @@ static bool on_table_word(struct mysql_reading *x)
 static void on_name(struct mysql_reading *x)
 {
     bool was = x->table[x->depth];
+    if (mysql_shows_activity(x->token.text))
+        mysql_reading_activity(x);
     bool begins = x->token.kind == MYSQL_WORD && on_table_word(x);
     x->named = was;
     if (was && !begins && !keeps_expecting(&x->token))

@@ -27,6 +27,8 @@ struct mysql_reading {
 
 void mysql_reading_next(struct mysql_reading *x);
 void mysql_reading_refuse(struct mysql_reading *x, const char *why);
+/* This shows what other sessions say, which a rule leaves or not. */
+void mysql_reading_activity(struct mysql_reading *x);
 static inline bool mysql_reading_end(const struct mysql_reading *x)
 {
     return x->token.kind == MYSQL_END || (mysql_is_sign(&x->token, ';') && x->depth == 0);

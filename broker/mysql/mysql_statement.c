@@ -96,6 +96,8 @@ static void read_use(struct mysql_reading *x)
         mysql_reading_refuse(x, "another database");
     else if (slice_ieq_str(x->token.text, "mysql"))
         mysql_reading_refuse(x, "the server's own database");
+    else if (mysql_database_shows_activity(x->token.text))
+        mysql_reading_activity(x);
 }
 
 static void read_load(struct mysql_reading *x)
@@ -175,9 +177,13 @@ static void read_checksum(struct mysql_reading *x)
     only(x, kinds, ARRAY_LEN(kinds));
 }
 
-/* A login's password is there as a hash, which somebody could guess at. */
+/* A login's password is there as a hash, which somebody could guess at; SHOW EXPLAIN FOR and what an
+ * engine tells of itself hold statements of others. */
 static void read_show(struct mysql_reading *x)
 {
+    static const char *const of_others[] = {"explain", "analyze", "engine"};
+    if (x->token.kind == MYSQL_WORD && mysql_is_one(x->token.text, of_others, ARRAY_LEN(of_others)))
+        mysql_reading_activity(x);
     bool made = mysql_is_word(&x->token, "create");
     if (made)
         mysql_reading_next(x);
@@ -197,7 +203,7 @@ static void read_explain(struct mysql_reading *x)
             mysql_reading_next(x);
     }
     if (mysql_is_word(&x->token, "for")) {
-        mysql_reading_refuse(x, "another connection's statement");
+        mysql_reading_activity(x);
         return;
     }
     const struct head *h = head_of(&x->token);

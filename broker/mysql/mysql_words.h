@@ -6,6 +6,9 @@
 
 /* A function that reads the server's files or runs programs there. */
 bool mysql_function_refused(struct slice name);
+/* A table that shows what other sessions say, and a database of such. */
+bool mysql_shows_activity(struct slice name);
+bool mysql_database_shows_activity(struct slice name);
 /* One that writes, or takes what writers wait for. */
 bool mysql_function_writes(struct slice name);
 /* A setting that a session may have as it likes: it changes neither what a statement is, nor who

@@ -243,12 +243,19 @@ static void judge_set(struct walk *w, const struct frame *f)
     judge_setting(w, text_of(&w->set_name), f->said ? text_of(&w->set_to) : SLICE(""), reset);
 }
 
+static void note_shown(struct walk *w, struct slice name)
+{
+    if (statement_shows_activity(name))
+        w->s->marks |= STATEMENT_ACTIVITY;
+}
+
 /* A name in call's place has been read whole. */
 static void judge_function(struct walk *w)
 {
     struct slice name = text_of(&w->function);
     if (w->function.wide)
         return; /* longer than any name that a server knows */
+    note_shown(w, name);
     w->s->classes |= statement_function_classes(name);
     if (slice_eq_str(name, "set_config"))
         above_mut(w, 0)->due = true;
@@ -260,6 +267,7 @@ static void judge_function(struct walk *w)
 static void judge_column(struct walk *w)
 {
     struct slice name = text_of(&w->value);
+    note_shown(w, name);
     if (slice_eq_str(name, "set_config") ||
         (!slice_starts(name, SLICE("pg_")) && !statement_function_ok(name)) ||
         slice_starts(name, SLICE("pg_read_")) || slice_starts(name, SLICE("pg_ls_")) ||
@@ -314,6 +322,8 @@ static void on_text(struct walk *w, enum key key)
     if ((key == KEY_RELNAME || (key == KEY_SVAL && in->key == KEY_STRING)) &&
         slice_eq_str(text_of(&w->value), "pg_settings"))
         w->settings = true;
+    if (key == KEY_RELNAME)
+        note_shown(w, text_of(&w->value));
     if (key == KEY_OBJECT_KIND || (key == KEY_OBJTYPE && in->key == KEY_ALTER_TABLE))
         judge_object(w);
     if (key == KEY_SUBTYPE && in->key == KEY_ALTER_COMMAND)
@@ -614,6 +624,8 @@ const char *statement_refusal(const struct statement *s, const struct statement_
         return "a change of what may be written, which is nothing";
     if (b->read_only && s->classes & (STATEMENT_WRITE | STATEMENT_DEFINE))
         return "a statement that writes";
+    if (!b->activity && s->marks & STATEMENT_ACTIVITY)
+        return "what other sessions say, which 'activity' would allow";
     if (s->classes & ~b->classes)
         return "a kind of statement that the rule does not have";
     return NULL;

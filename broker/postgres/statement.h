@@ -22,8 +22,8 @@ enum statement_class {
     STATEMENT_ANY = 63,
 };
 
-/* What it would undo. */
-enum statement_mark { STATEMENT_ROLE = 1, STATEMENT_READ_ONLY = 2 };
+/* What it would undo, or see: what other sessions of its login say, which may be other sandboxes'. */
+enum statement_mark { STATEMENT_ROLE = 1, STATEMENT_READ_ONLY = 2, STATEMENT_ACTIVITY = 4 };
 
 struct statement {
     unsigned classes, marks; /* of all statements in the text, and within them */
@@ -38,7 +38,8 @@ void statement_read(struct slice text, struct statement *ret);
 struct statement_bounds {
     unsigned classes; /* that it may use */
     bool read_only;
-    bool role; /* it has a role that it may not leave */
+    bool role;     /* it has a role that it may not leave */
+    bool activity; /* it may see what other sessions say */
 };
 
 /* Why such a session may not say this; NULL: it may. */
@@ -47,6 +48,8 @@ const char *statement_refusal(const struct statement *s, const struct statement_
 /* A function that a statement may call, by its name alone: none that runs SQL which it is given,
  * reaches files, programs, other sessions or servers, or the server's own affairs. */
 bool statement_function_ok(struct slice name);
+/* A table, view or function that shows what other sessions say, by its name alone. */
+bool statement_shows_activity(struct slice name);
 /* The classes that calling it is of, beside that of the statement. */
 unsigned statement_function_classes(struct slice name);
 

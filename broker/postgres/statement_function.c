@@ -1,4 +1,4 @@
-/* Which functions of the server a statement may call. Of those that begin with pg_ only what looks
+/* Which functions of the server a statement may call, and which names show what others say. Of those that begin with pg_ only what looks
  * and does not touch; of the others all but those that are known to run SQL, to write outside of
  * tables or to reach out. */
 #include "statement.h"
@@ -149,6 +149,25 @@ bool statement_function_ok(struct slice name)
     if (slice_starts(name, SLICE("pg_")))
         return listed(name, harmless, ARRAY_LEN(harmless));
     return !listed(name, harmful, ARRAY_LEN(harmful));
+}
+
+/* The server's own, those of extensions that keep statements, and functions that read whatever table
+ * a text names. */
+static const char *const activity[] = {
+    "pg_stat_activity",
+    "pg_stat_get_activity",
+    "pg_stat_get_backend_activity*",
+    "pg_stat_statements*",
+    "pg_stat_monitor*",
+    "pg_store_plans*",
+    "table_to_xml*",
+    "schema_to_xml*",
+    "database_to_xml*",
+};
+
+bool statement_shows_activity(struct slice name)
+{
+    return listed(name, activity, ARRAY_LEN(activity));
 }
 
 unsigned statement_function_classes(struct slice name)

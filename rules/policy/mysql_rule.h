@@ -14,6 +14,7 @@ struct mysql_terms {
     bool read_only;
     bool any_database; /* else a session has the one that it began with, and may not leave it */
     bool multi_statements, local_infile;
+    bool activity;       /* it sees what other sessions of its login say */
     unsigned statements; /* classes, as bits in the order of mysql_statement_words */
     unsigned rows;       /* of replies, in a session; 0: any number */
     unsigned megabytes;  /* of replies, in a session; 0: any number */

@@ -11,6 +11,7 @@ enum { POSTGRES_DATABASE_MAX = 63 };
 
 struct postgres_terms {
     bool read_only;
+    bool activity;       /* it sees what other sessions of its login say */
     const char *role;    /* that the session has, and may not leave; NULL: the login's own */
     unsigned statements; /* classes, as bits in the order of postgres_statement_words */
     unsigned rows;       /* of replies, in a session; 0: any number */

@@ -45,6 +45,9 @@ const struct key rule_keys[] = {
     RULE_KEY("local_infile", AS(bool), "allow of `mysql://`", "`false`",
              "`true`: `LOAD DATA LOCAL INFILE`; the server names the file of the sandbox's that it "
              "then reads, and is believed. See *MySQL*"),
+    RULE_KEY("activity", AS(bool), "allow of `postgres://`, `mysql://`", "`false`",
+             "`true`: a session sees what other sessions of its login say, those of other "
+             "sandboxes among them. See *PostgreSQL* and *MySQL*"),
     RULE_KEY("rows", UINT(1, 1000000000), "allow of `postgres://`, `mysql://`", "any number",
              "rows that a session may get, 1 to 1000000000; then it ends"),
     RULE_KEY("keys", AS(strings), "allow of `redis://`", "any",

@@ -40,6 +40,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
                    node_key_word(r->rule, rule_keys, "access", &word, err) < 0 ||
                    node_key_bool(r->rule, "multi_statements", &t->multi_statements, err) < 0 ||
                    node_key_bool(r->rule, "local_infile", &t->local_infile, err) < 0 ||
+                   node_key_bool(r->rule, "activity", &t->activity, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "rows", &t->rows, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "megabytes", &t->megabytes, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "seconds", &t->seconds, err) < 0
@@ -47,7 +48,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
                : 0;
 }
 
-static const char *const keys[] = {"statements", "multi_statements", "local_infile",
+static const char *const keys[] = {"statements", "multi_statements", "local_infile", "activity",
                                    "rows",       "megabytes",        "seconds"};
 
 const struct rule_broker rule_mysql = {

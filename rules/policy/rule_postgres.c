@@ -50,6 +50,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
                    rule_broker_words(r->rule, "statements", postgres_statement_words,
                                      POSTGRES_STATEMENT_WORDS, &t->statements, err) < 0 ||
                    node_key_word(r->rule, rule_keys, "access", &word, err) < 0 ||
+                   node_key_bool(r->rule, "activity", &t->activity, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "rows", &t->rows, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "megabytes", &t->megabytes, err) < 0 ||
                    node_key_uint(r->rule, rule_keys, "seconds", &t->seconds, err) < 0
@@ -57,7 +58,8 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
                : 0;
 }
 
-static const char *const keys[] = {"role", "statements", "rows", "megabytes", "seconds"};
+static const char *const keys[] = {"role", "statements", "activity",
+                                   "rows", "megabytes",  "seconds"};
 
 const struct rule_broker rule_postgres = {
     .mark = SLICE_INIT("postgres://"),

@@ -303,6 +303,29 @@ def crowds(t, d, server):
     d.stop()
 
 
+NEIGHBOURS = "SELECT info FROM information_schema.processlist WHERE info LIKE '%of-a-neighbour%' AND id <> connection_id();"
+
+
+def neighbours(t, d, server):
+    """What a sandbox runs is not shown to another of the same login, but where the rule says so."""
+    other = bed(t, "seen", [allow("orders", "app", activity=True)], "app", "native", server)
+    box, seen, alone = durward.Sandbox(d), durward.Sandbox(other), durward.Sandbox(d)
+    thread = threading.Thread(target=lambda: cli(box, "SELECT 'of-a-neighbour', SLEEP(60);", timeout=90))
+    thread.start()
+    t.ok(tap.wait_for(lambda: "of-a-neighbour" in server.running("app"), 20, 0.1), "a neighbour is at work")
+    status, out, err = cli(seen, NEIGHBOURS)
+    t.ok(status == 0 and "of-a-neighbour" in out, "a rule with activity shows it", out, err)
+    status, out, err = cli(alone, NEIGHBOURS + "SHOW FULL PROCESSLIST; SELECT 'goes on';")
+    t.ok("of-a-neighbour" not in out and out.endswith("goes on\n") and err.count("'activity'") == 2,
+         "any other rule does not", out, err)
+    for one in server.sql("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT ''of-a-neighbour%'").split():
+        server.sql("KILL QUERY " + one)
+    thread.join(20)
+    box.close()
+    seen.close()
+    alone.close()
+
+
 def strangers(t, d, server):
     """Servers that do not let the login in, or cannot show who they are."""
     d.secret("app_password", "another-4711")
@@ -344,6 +367,7 @@ def main(t):
             ("reloaded", allow("orders", "app"), "app", "native", reloaded),
             ("bounded", allow("orders", "app"), "app", "native", bounded),
             ("crowds", allow("orders", "app"), "app", "native", crowds),
+            ("neighbours", allow("orders", "app"), "app", "native", neighbours),
             ("strangers", allow("orders", "app"), "app", "native", strangers),
             ("caps", allow("orders", "app", rows=100, seconds=3), "app", "native", capped)):
         other = bed(t, name, [rule], login, auth, server)

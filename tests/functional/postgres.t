@@ -152,6 +152,31 @@ def escapes(t, d, server, letters, what):
     return len(asked)
 
 
+NEIGHBOURS = "SELECT query FROM pg_stat_activity WHERE query LIKE '%of-a-neighbour%' AND pid <> pg_backend_pid();"
+
+
+def neighbours(t, d, server):
+    """What a sandbox runs is not shown to another of the same login, but where the rule says so."""
+    other = bed(t, "seen", [allow("orders", "app", activity=True)], {"app": None})
+    other.resolve[HOST + ":5432"] = server.address
+    server.trust(other)
+    box, seen, alone = durward.Sandbox(d), durward.Sandbox(other), durward.Sandbox(d)
+    thread = threading.Thread(target=lambda: psql(box, "SELECT 'of-a-neighbour', pg_sleep(60);", timeout=90))
+    thread.start()
+    t.ok(tap.wait_for(lambda: server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT ''of-a-neighbour%' AND "
+                                         "state = 'active'").strip() == "1", 20, 0.1), "a neighbour is at work")
+    status, out, err = psql(seen, NEIGHBOURS)
+    t.ok(status == 0 and "of-a-neighbour" in out, "a rule with activity shows it", out, err)
+    status, out, err = psql(alone, NEIGHBOURS + "SELECT (pg_stat_get_activity(NULL)).query; SELECT 'goes on';")
+    t.ok("of-a-neighbour" not in out and out.endswith("goes on\n") and err.count("'activity'") == 2,
+         "any other rule does not", out, err)
+    server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT ''of-a-neighbour%'")
+    thread.join(20)
+    box.close()
+    seen.close()
+    alone.close()
+
+
 def forced(t, d, server):
     box = durward.Sandbox(d)
     status, out, err = psql(box, "SELECT current_user; SELECT * FROM closed;")
@@ -412,14 +437,15 @@ def main(t):
              lambda t, d, server: pooled(t, d, server, b"role")),
             ("pool-read", allow("orders", "reader", access="read-only"), "reader",
              lambda t, d, server: pooled(t, d, server, b"default_transaction_read_only")),
+            ("neighbours", allow("orders", "app"), "app", neighbours),
             ("caps", allow("orders", "app", rows=100, seconds=3), "app", capped)):
         other = bed(t, name, [rule], {login: None})
         other.resolve[HOST + ":5432"] = server.address
         server.trust(other)
         t.part(run, t, other, server)
     for name, rule, login, letters in (
-            ("er", allow("orders", "app", role="limited"), "app", "AR"),
-            ("ew", allow("orders", "reader", access="read-only"), "reader", "AW")):
+            ("er", allow("orders", "app", role="limited"), "app", "ARS"),
+            ("ew", allow("orders", "reader", access="read-only"), "reader", "AWS")):
         other = bed(t, name, [rule], {login: None})
         other.resolve[HOST + ":5432"] = server.address
         server.trust(other)

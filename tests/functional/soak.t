@@ -50,6 +50,8 @@ class Soak:
         self.t = t
         self.d = d = durward.Durward(t)
         self.origin = origin.Origin(t, d.ca)
+        if WHOLE and not origin.own_share(self.origin.process.pid):
+            t.diag("the neighbours' origin has the share of one session among hundreds: handshakes with it may time out")
         self.flooded = origin.Origin(t, d.ca, "flooded")  # what its neighbours' origin bears is not ours to say
         d.secret("bench", origin.SECRET)
         ports = (self.origin.port, self.flooded.port)

@@ -15,8 +15,8 @@ static void require(bool right)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct statement_bounds loose = {STATEMENT_ANY, false, false},
-                                         tight = {STATEMENT_ANY, true, true};
+    static const struct statement_bounds loose = {STATEMENT_ANY, false, false, true},
+                                         tight = {STATEMENT_ANY, true, true, false};
     struct statement s;
     if (size > 8192)
         return 0;

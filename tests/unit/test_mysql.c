@@ -8,6 +8,8 @@
 #include "tap_main.h"
 
 static const struct mysql_terms all = {.any_database = true, .statements = 31};
+static const struct mysql_terms seeing = {
+    .any_database = true, .activity = true, .statements = 31};
 static const struct mysql_terms reading = {.read_only = true, .statements = 31};
 
 static const char *judged(const struct mysql_terms *t, const char *text)
@@ -194,6 +196,38 @@ static void test_statements(void)
     CU_ASSERT_PTR_NOT_NULL(judged(&reading, "SELECT * FROM t, other.t"));
 }
 
+/* What other sessions of the login say: by its tables, by commands and by databases. */
+static void test_activity(void)
+{
+    static const char *const shows[] = {"SHOW FULL PROCESSLIST",
+                                        "SELECT info FROM information_schema.`processlist`",
+                                        "/*!50000 SHOW PROCESSLIST */",
+                                        "SELECT * FROM information_schema.innodb_trx",
+                                        "SHOW ENGINE INNODB STATUS",
+                                        "SHOW EXPLAIN FOR 1",
+                                        "SHOW ANALYZE FORMAT=JSON FOR 1",
+                                        "EXPLAIN FOR CONNECTION 1",
+                                        "SELECT * FROM performance_schema.threads",
+                                        "SELECT * FROM t JOIN `sys`.session",
+                                        "USE performance_schema"};
+    static const char command[] = {MYSQL_INIT_DB, 's', 'y', 's'};
+    struct mysql_part m = {.first = true, .last = true, .body = {command, sizeof command}};
+    struct mysql_judged j;
+    for (size_t i = 0; i < ARRAY_LEN(shows); i++) {
+        const char *why = judged(&all, shows[i]), *seen = judged(&seeing, shows[i]);
+        if (why == NULL || seen)
+            printf("# %s: %s, %s\n", shows[i], why ? why : "-", seen ? seen : "-");
+        CU_ASSERT(why && strstr(why, "'activity'"));
+        CU_ASSERT_PTR_NULL(seen);
+    }
+    CU_ASSERT_PTR_NULL(judged(&all, "SELECT 'processlist' FROM t"));
+    CU_ASSERT_PTR_NULL(judged(&all, "SHOW ENGINES"));
+    mysql_judge(&all, SLICE("orders"), &m, &j);
+    CU_ASSERT(j.why && strstr(j.why, "'activity'"));
+    mysql_judge(&seeing, SLICE("orders"), &m, &j);
+    CU_ASSERT_PTR_NULL(j.why);
+}
+
 static void test_prints(void)
 {
     struct mysql_statement a, b, c;
@@ -213,5 +247,6 @@ void tap_suites(void)
     CU_add_test(s, "logins", test_logins);
     CU_add_test(s, "proofs", test_proofs);
     CU_add_test(s, "statements", test_statements);
+    CU_add_test(s, "what other sessions say", test_activity);
     CU_add_test(s, "fingerprints", test_prints);
 }

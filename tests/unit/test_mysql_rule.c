@@ -53,7 +53,8 @@ static void test_databases(void)
                              "\"statements\":[\"read\",\"session\"]," WITH "},"
                              "{\"deny\":\"mysql://gone.example.com\"},"
                              "{\"allow\":[\"mysql://any.example.com/*\","
-                             "\"mysql://gone.example.com/x\"],\"access\":\"read-only\"," WITH "}",
+                             "\"mysql://gone.example.com/x\"],\"access\":\"read-only\","
+                             "\"activity\":true," WITH "}",
                              &err);
     if (p == NULL)
         fprintf(stderr, "# %s\n", err.text);
@@ -66,10 +67,10 @@ static void test_databases(void)
     }
     decide(p, "db.example.com", "orders", &d);
     const struct mysql_terms *t = d.rule->mysql;
-    CU_ASSERT(!t->read_only && !t->any_database && t->rows == 5 && t->statements == (1 | 16));
+    CU_ASSERT(!t->read_only && !t->any_database && !t->activity && t->rows == 5 && t->statements == (1 | 16));
     decide(p, "any.example.com", "x", &d);
     t = d.rule->mysql;
-    CU_ASSERT(t->read_only && t->any_database && t->statements == 31);
+    CU_ASSERT(t->read_only && t->any_database && t->activity && t->statements == 31);
     CU_ASSERT(policy_speaks(p, SCHEME_MYSQL) && !policy_speaks(p, SCHEME_POSTGRES));
     policy_free(p);
 }

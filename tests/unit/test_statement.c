@@ -10,10 +10,11 @@
 
 void suite_statement(void);
 
-static const struct statement_bounds anything = {STATEMENT_ANY, false, false},
-                                     a_role = {STATEMENT_ANY, false, true},
-                                     reading = {STATEMENT_ANY, true, false},
-                                     both = {STATEMENT_ANY, true, true};
+static const struct statement_bounds anything = {STATEMENT_ANY, false, false, true},
+                                     a_role = {STATEMENT_ANY, false, true, true},
+                                     reading = {STATEMENT_ANY, true, false, true},
+                                     alone = {STATEMENT_ANY, false, false, false},
+                                     both = {STATEMENT_ANY, true, true, false};
 
 static const char *judged(struct slice text, const struct statement_bounds *b)
 {
@@ -69,10 +70,11 @@ static size_t each_line(const char *name, right_fn right)
 
 static bool is_refused(char letter, struct slice text)
 {
-    const char *alone = judged(text, letter == 'A'   ? &anything
-                                     : letter == 'R' ? &a_role
-                                                     : &reading);
-    return alone && judged(text, &both);
+    const char *why = judged(text, letter == 'A'   ? &anything
+                                   : letter == 'R' ? &a_role
+                                   : letter == 'S' ? &alone
+                                                   : &reading);
+    return why && judged(text, &both) && (letter != 'S' || judged(text, &anything) == NULL);
 }
 
 static void test_escapes(void)
@@ -83,6 +85,7 @@ static void test_escapes(void)
 static bool is_carried(char letter, struct slice text)
 {
     const char *why = judged(text, letter == 'R' ? &both : &a_role);
+    why = why ? why : judged(text, &alone);
     if (why)
         printf("# %s\n", why);
     return why == NULL && judged(text, &anything) == NULL;
@@ -128,7 +131,7 @@ static void test_classes(void)
         statement_read(slice_str(rows[i].text), &s);
         CU_ASSERT_EQUAL(s.classes, rows[i].classes);
         for (unsigned bit = 1; bit <= STATEMENT_LISTEN; bit <<= 1) {
-            const struct statement_bounds b = {STATEMENT_ANY & ~bit, false, false};
+            const struct statement_bounds b = {STATEMENT_ANY & ~bit, false, false, false};
             CU_ASSERT_EQUAL(statement_refusal(&s, &b) != NULL, (s.classes & bit) != 0);
         }
     }

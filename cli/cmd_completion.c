@@ -53,6 +53,7 @@ static const struct {
 } things[] = {
     {"sandbox", "show", "sandboxes"},
     {"sandbox", "exec", "sandboxes"},
+    {"sandbox", "attach", "sandboxes"},
     {"sandbox", "cp", "sandboxes"},
     {"sandbox", "watch", "sandboxes"},
     {"sandbox", "forward", "sandboxes"},

@@ -97,49 +97,31 @@ static void words(const json_t *v, char *to, size_t size)
         to + at, size - at, "%s%s=%s", at ? " " : "", key, json_string_value(item));
 }
 
-static void print_list(const json_t *list)
+static void print_row(struct out_table *t, const json_t *o)
 {
-    static const char *const titles[] = {"ID",     "NAME", "SCOPES", "POLICIES",
-                                         "LABELS", "LEFT", NULL};
     static const char *const sets[] = {"scopes", "policies", "labels"};
-    struct out_table *t = out_table_new(titles);
-    size_t i;
-    json_t *o;
-    json_array_foreach(list, i, o)
-    {
-        char text[512], clean[512];
-        long long left =
-            json_integer_value(json_object_get(o, "expires_at")) - (long long)time(NULL);
-        out_table_cell(t, out_member(o, "id"));
-        out_table_cell(t, out_clean(out_member(o, "name"), clean, sizeof clean));
-        for (size_t k = 0; k < ARRAY_LEN(sets); k++) {
-            words(json_object_get(o, sets[k]), text, sizeof text);
-            out_table_cell(t, out_clean(text, clean, sizeof clean));
-        }
-        snprintf(text, sizeof text, "%lldh", left > 0 ? left / 3600 : 0);
-        out_table_cell(t, text);
+    char text[512], clean[512];
+    int64_t left = json_integer_value(json_object_get(o, "expires_at")) - (int64_t)time(NULL);
+    out_table_cell(t, out_member(o, "id"));
+    out_table_cell(t, out_clean(out_member(o, "name"), clean, sizeof clean));
+    for (size_t k = 0; k < ARRAY_LEN(sets); k++) {
+        words(json_object_get(o, sets[k]), text, sizeof text);
+        out_table_cell(t, out_clean(text, clean, sizeof clean));
     }
-    out_table_print(t);
+    out_table_cell(t, out_span(left > 0 ? left : 0, text, sizeof text));
 }
 
 static int run_ls(int argc, char **argv)
 {
+    static const char *const titles[] = {"ID",     "NAME", "SCOPES", "POLICIES",
+                                         "LABELS", "LEFT", NULL};
     struct args a = {.cmd = &token_verbs[LS], .argc = argc, .argv = argv};
     struct err err = {0};
     int code = args_plain(&a, 0, 0, "");
     if (code != ARGS_END)
         return code;
     json_t *list = which_list(a.socket, WHICH_TOKEN, &err);
-    if (list == NULL)
-        return out_fail(&err);
-    if (a.json)
-        return out_json(list) < 0 ? EXIT_NO : EXIT_OK;
-    if (json_array_size(list) == 0)
-        printf("there are no tokens\n");
-    else
-        print_list(list);
-    json_decref(list);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    return list ? out_list(list, a.json, titles, "there are no tokens", print_row) : out_fail(&err);
 }
 
 /* ---- revoke ---- */

@@ -22,6 +22,7 @@ int preset_print(const char *name, bool json);
 
 /* Verbs of `sandbox` with a file of their own. */
 int verb_exec(int argc, char **argv);
+int verb_attach(int argc, char **argv);
 int verb_cp(int argc, char **argv);
 int verb_watch(int argc, char **argv);
 int verb_forward(int argc, char **argv);

@@ -226,9 +226,9 @@ static void reply_done(struct load *l, struct conn *c)
         conn_close(c);
         conn_open(l, c);
     } else if (l->pace > 0) {
-        /* They start together, and should not go on so: each has its place within the pace, and who was
-         * held up leaves out the turns that it missed. Were it to ask at once, all that one stall held
-         * up would ask together from then on. */
+        /* They start together, and should not go on so: each has its place within the pace, and who
+         * was held up leaves out the turns that it missed. Were it to ask at once, all that one
+         * stall held up would ask together from then on. */
         uint64_t first = c->began + l->pace * (uint64_t)(c - l->conns) / (uint64_t)l->connections;
         c->stage = PACING;
         c->due = (c->due > 0 ? c->due : first) + l->pace;

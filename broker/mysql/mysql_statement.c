@@ -177,8 +177,8 @@ static void read_checksum(struct mysql_reading *x)
     only(x, kinds, ARRAY_LEN(kinds));
 }
 
-/* A login's password is there as a hash, which somebody could guess at; SHOW EXPLAIN FOR and what an
- * engine tells of itself hold statements of others. */
+/* A login's password is there as a hash, which somebody could guess at; SHOW EXPLAIN FOR and what
+ * an engine tells of itself hold statements of others. */
 static void read_show(struct mysql_reading *x)
 {
     static const char *const of_others[] = {"explain", "analyze", "engine"};

@@ -11,11 +11,14 @@ bool mysql_is_one(struct slice s, const char *const *words, size_t n)
 
 bool mysql_function_refused(struct slice name)
 {
-    static const char *const all[] = {
-        "load_file",       "sys_exec",    "sys_eval",        "sys_get",
-        "sys_set",         "sys_bineval", "master_pos_wait", "master_gtid_wait",
-        "source_pos_wait", "http_get",    "http_post",       "lib_mysqludf_sys_info",
-        "spider_direct_sql", "spider_bg_direct_sql", "spider_copy_tables"};
+    static const char *const all[] = {"load_file",         "sys_exec",
+                                      "sys_eval",          "sys_get",
+                                      "sys_set",           "sys_bineval",
+                                      "master_pos_wait",   "master_gtid_wait",
+                                      "source_pos_wait",   "http_get",
+                                      "http_post",         "lib_mysqludf_sys_info",
+                                      "spider_direct_sql", "spider_bg_direct_sql",
+                                      "spider_copy_tables"};
     return mysql_is_one(name, all, ARRAY_LEN(all));
 }
 

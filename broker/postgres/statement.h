@@ -22,7 +22,8 @@ enum statement_class {
     STATEMENT_ANY = 63,
 };
 
-/* What it would undo, or see: what other sessions of its login say, which may be other sandboxes'. */
+/* What it would undo, or see: what other sessions of its login say, which may be other sandboxes'.
+ */
 enum statement_mark { STATEMENT_ROLE = 1, STATEMENT_READ_ONLY = 2, STATEMENT_ACTIVITY = 4 };
 
 struct statement {

@@ -1,6 +1,6 @@
-/* Which functions of the server a statement may call, and which names show what others say. Of those that begin with pg_ only what looks
- * and does not touch; of the others all but those that are known to run SQL, to write outside of
- * tables or to reach out. */
+/* Which functions of the server a statement may call, and which names show what others say. Of
+ * those that begin with pg_ only what looks and does not touch; of the others all but those that
+ * are known to run SQL, to write outside of tables or to reach out. */
 #include "statement.h"
 
 #include <string.h>
@@ -151,18 +151,12 @@ bool statement_function_ok(struct slice name)
     return !listed(name, harmful, ARRAY_LEN(harmful));
 }
 
-/* The server's own, those of extensions that keep statements, and functions that read whatever table
- * a text names. */
+/* The server's own, those of extensions that keep statements, and functions that read whatever
+ * table a text names. */
 static const char *const activity[] = {
-    "pg_stat_activity",
-    "pg_stat_get_activity",
-    "pg_stat_get_backend_activity*",
-    "pg_stat_statements*",
-    "pg_stat_monitor*",
-    "pg_store_plans*",
-    "table_to_xml*",
-    "schema_to_xml*",
-    "database_to_xml*",
+    "pg_stat_activity",    "pg_stat_get_activity", "pg_stat_get_backend_activity*",
+    "pg_stat_statements*", "pg_stat_monitor*",     "pg_store_plans*",
+    "table_to_xml*",       "schema_to_xml*",       "database_to_xml*",
 };
 
 bool statement_shows_activity(struct slice name)

@@ -122,6 +122,7 @@ enum {
     LS,
     SHOW,
     EXEC,
+    ATTACH,
     CP,
     WATCH,
     FORWARD,
@@ -149,12 +150,23 @@ const struct command sandbox_verbs[] = {
             run_ls},
     [SHOW] = {"sandbox show", "[--json] ID", "Show a sandbox.", NULL, NULL, run_show},
     [EXEC] =
-        {"sandbox exec", "[-i] [-t] [-e K=V]... [--workdir DIR] [--timeout T] ID [--] CMD...",
+        {"sandbox exec",
+         "[-i] [-t] [--keep | -d] [-e K=V]... [--workdir DIR] [--timeout T] ID [--] CMD...",
          "Run a command in a sandbox.", sandbox_exec_options,
          "Exit status: CMD's own, 128+N after signal N, 124 after --timeout, 125 when Durward\n"
          "failed (usage errors too), 126 when CMD cannot be executed, 127 when it was not\n"
-         "found.\n",
+         "found. With --keep the command goes on when this client leaves (^P ^Q on a terminal, a\n"
+         "line that breaks, SIGHUP); -d leaves it at once.\n",
          verb_exec},
+    [ATTACH] =
+        {"sandbox attach", "ID [COMMAND]",
+         "Come back to a command that was started with --keep or -d.", NULL,
+         "COMMAND is the id that -d printed; it may be left out where there is one alone. What\n"
+         "it wrote last (256 KiB) is shown, then what it writes; what you type goes to it. Who\n"
+         "else was attached is sent away. ^P ^Q leaves again. Exit status: as of exec.\n\n"
+         "  durward sandbox exec -it --keep my-box bash\n"
+         "  durward sandbox attach my-box\n",
+         verb_attach},
     [CP] = {"sandbox cp", "SRC ID:PATH | ID:PATH DST",
             "Copy a file or a directory into or out of a sandbox.", NULL,
             "Regular files and directories; links and devices are left out, and said so. A file\n"

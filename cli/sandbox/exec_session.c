@@ -26,11 +26,13 @@ enum {
     HEAD_LINES_MAX = 16 * 1024,
 };
 enum { TO_INPUT = 0, TO_SIGNAL, TO_SIZE };
-enum { FROM_STARTED = 0, FROM_OUT, FROM_ERR, FROM_EXIT };
+enum { FROM_STARTED = 0, FROM_OUT, FROM_ERR, FROM_EXIT, FROM_DETACHED };
+enum { KEY_P = 0x10, KEY_Q = 0x11 }; /* ^P ^Q, as docker attach has them */
 
 struct session {
     int sock, signals;
-    bool input, raw, ended;
+    bool input, raw, ended, kept;
+    bool key_p;         /* the last key was ^P, which is held back */
     struct buf in, out; /* from and to the daemon */
     struct exec_result *result;
     time_t last_int;
@@ -41,6 +43,12 @@ static void finish(struct session *s, int status, const char *text)
     s->result->status = status;
     snprintf(s->result->text, sizeof s->result->text, "%s", text);
     s->ended = true;
+}
+
+static void detach(struct session *s, const char *text)
+{
+    s->result->detached = true;
+    finish(s, 0, text);
 }
 
 static void put_frame(struct session *s, unsigned char type, const void *p, size_t n)
@@ -84,21 +92,46 @@ static void on_exit_frame(struct session *s, const unsigned char *p, size_t n)
     json_decref(v);
 }
 
+static void on_started(struct session *s, const unsigned char *p, size_t n)
+{
+    json_t *v = json_loadb((const char *)p, n, JSON_REJECT_DUPLICATES, NULL);
+    const char *id = json_string_value(json_object_get(v, "id"));
+    if (id)
+        snprintf(s->result->id, sizeof s->result->id, "%s", id);
+    json_decref(v);
+}
+
+static void take_frame(struct session *s, unsigned char type, const unsigned char *p, size_t n)
+{
+    switch (type) {
+    case FROM_STARTED:
+        on_started(s, p, n);
+        break;
+    case FROM_EXIT:
+        on_exit_frame(s, p, n);
+        break;
+    case FROM_DETACHED:
+        detach(s, "another client has attached to it");
+        break;
+    default:
+        if (write_all(type == FROM_OUT ? 1 : 2, p, n) < 0)
+            finish(s, 128 + SIGPIPE, "");
+        break;
+    }
+}
+
 static void take_frames(struct session *s)
 {
     while (!s->ended && buf_len(&s->in) >= HEAD) {
         const unsigned char *p = buf_data(&s->in);
         size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-        if (n > FRAME_MAX || p[0] > FROM_EXIT) {
+        if (n > FRAME_MAX || p[0] > FROM_DETACHED) {
             finish(s, EXIT_DURWARD_FAILED, "the daemon's answer is malformed");
             return;
         }
         if (buf_len(&s->in) < HEAD + n)
             return;
-        if (p[0] == FROM_EXIT)
-            on_exit_frame(s, p + HEAD, n);
-        else if (p[0] != FROM_STARTED && write_all(p[0] == FROM_OUT ? 1 : 2, p + HEAD, n) < 0)
-            finish(s, 128 + SIGPIPE, "");
+        take_frame(s, p[0], p + HEAD, n);
         buf_drain(&s->in, HEAD + n);
     }
 }
@@ -128,15 +161,38 @@ static void deliver(struct session *s)
         receive(s); /* it may have had a last word */
 }
 
+/* Takes ^P ^Q out of what was typed. How many bytes are left to send. room: one more than n. */
+static size_t look_for_keys(struct session *s, unsigned char *room, size_t n)
+{
+    size_t at = 0;
+    unsigned char typed[CHUNK];
+    memcpy(typed, room, n);
+    for (size_t i = 0; i < n && !s->ended; i++) {
+        if (s->key_p && typed[i] == KEY_Q)
+            detach(s, "");
+        if (s->key_p && !s->ended)
+            room[at++] = KEY_P;
+        s->key_p = !s->ended && typed[i] == KEY_P;
+        if (!s->ended && !s->key_p)
+            room[at++] = typed[i];
+    }
+    explicit_bzero(typed, n);
+    return at;
+}
+
 static void read_input(struct session *s)
 {
-    unsigned char room[CHUNK];
-    ssize_t n = read(STDIN_FILENO, room, sizeof room);
+    unsigned char room[CHUNK + 1];
+    ssize_t n = read(STDIN_FILENO, room, CHUNK);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0)
         s->input = false;
-    put_frame(s, TO_INPUT, room, n > 0 ? (size_t)n : 0);
+    size_t left = n > 0 ? (size_t)n : 0;
+    if (left > 0 && s->raw && s->kept)
+        left = look_for_keys(s, room, left);
+    if (left > 0 || n <= 0)
+        put_frame(s, TO_INPUT, room, left);
     explicit_bzero(room, sizeof room); /* keystrokes may be a password */
 }
 
@@ -162,6 +218,8 @@ static void on_signal(struct session *s)
         raise(SIGSTOP);
         if (s->raw && terminal_raw(STDIN_FILENO, NULL) == 0)
             send_size(s);
+    } else if (s->kept && (sig == SIGHUP || sig == SIGTERM)) {
+        detach(s, "");
     } else {
         bool again = sig == SIGINT && time(NULL) - s->last_int < 1;
         if (sig == SIGINT)
@@ -215,18 +273,20 @@ static void loop(struct session *s)
     }
 }
 
-void exec_session(int sock, const void *ahead, size_t n, bool input, bool tty,
+void exec_session(int sock, const void *ahead, size_t n, const struct exec_wishes *wishes,
                   struct exec_result *ret)
 {
-    struct session s = {.sock = sock, .input = input, .result = ret};
+    struct session s = {.sock = sock, .input = wishes->input, .kept = wishes->kept, .result = ret};
     buf_init(&s.in, FRAME_MAX + HEAD + CHUNK + n);
     buf_init_wiped(&s.out, OUT_HIGH + 2 * CHUNK);
-    s.signals = watch_signals(tty);
+    s.signals = watch_signals(wishes->tty);
     if (s.signals < 0 || (n && buf_append(&s.in, ahead, n) < 0))
         finish(&s, EXIT_DURWARD_FAILED, "cannot start");
-    s.raw = tty && isatty(STDIN_FILENO) && terminal_raw(STDIN_FILENO, NULL) == 0;
-    if (!s.ended && !input)
+    s.raw = wishes->tty && isatty(STDIN_FILENO) && terminal_raw(STDIN_FILENO, NULL) == 0;
+    if (!s.ended && !wishes->input && !wishes->later)
         put_frame(&s, TO_INPUT, "", 0);
+    if (!s.ended && wishes->later && wishes->tty)
+        send_size(&s); /* its screen is drawn anew */
     take_frames(&s);
     loop(&s);
     terminal_restore();

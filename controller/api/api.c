@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "command_sessions.h"
+
 void api_send(struct evhttp_request *req, int status, const char *type, const void *p, size_t n)
 {
     struct evkeyvalq *h = evhttp_request_get_output_headers(req);
@@ -121,8 +123,9 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     LIST_INIT(&a->transfers);
     a->feed = feed_new(a);
     a->history = history_new();
+    a->kept = command_sessions_new(a);
     a->bearers = bearers_load(c->registry, err);
-    a->http = a->feed && a->history && a->bearers ? evhttp_new(c->base) : NULL;
+    a->http = a->feed && a->history && a->kept && a->bearers ? evhttp_new(c->base) : NULL;
     evutil_make_socket_nonblocking(listen_fd);
     if (a->http == NULL || evhttp_accept_socket(a->http, listen_fd) < 0) {
         close(listen_fd);
@@ -170,6 +173,7 @@ void api_free(struct api *a)
     transfers_free(a);
     feed_free(a->feed);
     history_free(a->history);
+    command_sessions_free(a->kept);
     console_free(a->console);
     tls_listener_free(a->tls);
     if (a->metrics_http)

@@ -1,5 +1,7 @@
 /* Commands: answered whole, as lines, or as frames in both directions; and forwarded ports. */
 #include "api_internal.h"
+#include "exec_frames.h"
+#include "command_sessions.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -10,14 +12,14 @@
 #include <unistd.h>
 
 static const char keys[] = "command argv cwd env timeout stdin stdin_encoding split max_output "
-                           "encoding id stream tty rows cols";
+                           "encoding id stream tty rows cols keep";
 
 /* A wish, and what its pointers point to. */
 struct exec_wish {
     struct execution_command c;
     struct strlist argv, env;
     char *input;
-    bool stream, base64;
+    bool stream, base64, keep;
     json_t *body;
 };
 
@@ -78,7 +80,8 @@ static int read_numbers(struct exec_wish *w, struct err *err)
         asked_integer(w->body, "cols", 1, UINT16_MAX, &cols, err) < 0 ||
         asked_flag(w->body, "split", &w->c.split, err) < 0 ||
         asked_flag(w->body, "stream", &w->stream, err) < 0 ||
-        asked_flag(w->body, "tty", &w->c.tty, err) < 0)
+        asked_flag(w->body, "tty", &w->c.tty, err) < 0 ||
+        asked_flag(w->body, "keep", &w->keep, err) < 0)
         return -1;
     w->c.timeout = (unsigned)timeout;
     w->c.max_output = (size_t)max;
@@ -163,46 +166,17 @@ static void exec_whole(struct evhttp_request *req, struct managed_sandbox *r,
 
 /* ---- as lines, and as frames ---- */
 
-enum { FRAME_HEAD = 5, FRAME_MAX = 64 * 1024, INPUT_HIGH = 1 << 20 };
-
-enum { FRAME_STARTED = 0, FRAME_EXIT = 3 };             /* to the client; 1 and 2: output */
-enum { FRAME_INPUT = 0, FRAME_SIGNAL = 1, FRAME_SIZE }; /* from it */
-
 struct talk {
     struct stream *stream; /* NULL once it is gone */
     struct execution *e;   /* NULL once it ended */
     bool frames;
 };
 
-static void put_chunk(struct evbuffer *out, const char *text)
-{
-    evbuffer_add_printf(out, "%zx\r\n%s\n\r\n", strlen(text) + 1, text);
-}
-
-static void put_frame(struct evbuffer *out, unsigned char type, const void *p, size_t n)
-{
-    const unsigned char head[FRAME_HEAD] = {type, (unsigned char)(n >> 24),
-                                            (unsigned char)(n >> 16), (unsigned char)(n >> 8),
-                                            (unsigned char)n};
-    evbuffer_add(out, head, sizeof head);
-    evbuffer_add(out, p, n);
-}
-
-/* Takes the reference. */
-static void put_line(struct talk *t, unsigned char type, json_t *v)
-{
-    char *text = v ? json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    json_decref(v);
-    if (text && t->stream && t->frames)
-        put_frame(stream_out(t->stream), type, text, strlen(text));
-    else if (text && t->stream)
-        put_chunk(stream_out(t->stream), text);
-    free(text);
-}
-
 static void talk_started(void *arg, struct execution *e, int fd UNUSED)
 {
-    put_line(arg, FRAME_STARTED, json_pack("{s:s, s:s}", "type", "started", "id", execution_id(e)));
+    struct talk *t = arg;
+    if (t->stream)
+        exec_put(stream_out(t->stream), t->frames, EXEC_STARTED, exec_started_json(e));
 }
 
 static void talk_output(void *arg, struct execution *e, int which, const void *p, size_t n)
@@ -210,12 +184,7 @@ static void talk_output(void *arg, struct execution *e, int which, const void *p
     struct talk *t = arg;
     if (t->stream == NULL)
         return;
-    if (t->frames)
-        put_frame(stream_out(t->stream), (unsigned char)which, p, n);
-    else
-        put_line(t, 0,
-                 json_pack("{s:s, s:o}", "type", which == 1 ? "stdout" : "stderr", "data",
-                           asked_encode((struct slice){p, n}, true)));
+    exec_put_output(stream_out(t->stream), t->frames, which == 1 ? EXEC_OUT : EXEC_ERR, p, n);
     if (stream_full(t->stream))
         execution_pause(e, true);
 }
@@ -230,15 +199,11 @@ static void talk_fed(void *arg, struct execution *e UNUSED)
 static void talk_ended(void *arg, struct execution *e)
 {
     struct talk *t = arg;
-    put_line(t, FRAME_EXIT,
-             json_pack("{s:s, s:I, s:b, s:b, s:s, s:I}", "type", "exit", "exit_code",
-                       (json_int_t)execution_status(e), "timed_out", execution_timed_out(e),
-                       "truncated", execution_truncated(e), "message", execution_text(e),
-                       "duration_ms", (json_int_t)execution_ms(e)));
-    if (t->stream && !t->frames)
-        evbuffer_add_printf(stream_out(t->stream), "0\r\n\r\n");
-    if (t->stream)
+    if (t->stream) {
+        exec_put(stream_out(t->stream), t->frames, EXEC_EXIT, exec_exit_json(e));
+        exec_put_end(stream_out(t->stream), t->frames);
         stream_close(t->stream);
+    }
     free(t);
 }
 
@@ -256,48 +221,14 @@ static void on_room(void *arg)
     execution_pause(t->e, false);
 }
 
-/* One frame of the client's. -1: nonsense. */
-static int take_frame(struct talk *t, unsigned char type, const unsigned char *p, size_t n)
-{
-    switch (type) {
-    case FRAME_INPUT:
-        (void)execution_input(t->e, p, n); /* a command that reads no more loses it, as in a pipe */
-        return 0;
-    case FRAME_SIGNAL:
-        if (n != 1 || p[0] == 0 || p[0] > 64)
-            return -1;
-        execution_signal(t->e, p[0]);
-        return 0;
-    case FRAME_SIZE:
-        if (n != 4)
-            return -1;
-        execution_winsize(t->e, (unsigned)(p[0] << 8 | p[1]), (unsigned)(p[2] << 8 | p[3]));
-        return 0;
-    default:
-        return -1;
-    }
-}
-
 static void on_frames(void *arg, struct evbuffer *in)
 {
     struct talk *t = arg;
-    unsigned char head[FRAME_HEAD];
-    while (evbuffer_copyout(in, head, sizeof head) == sizeof head) {
-        size_t n = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
-        if (n <= FRAME_MAX && evbuffer_get_length(in) < sizeof head + n)
-            return;
-        evbuffer_drain(in, sizeof head);
-        if (n > FRAME_MAX ||
-            take_frame(t, head[0], n ? evbuffer_pullup(in, (ssize_t)n) : head, n) < 0) {
-            stream_drop(t->stream);
-            return;
-        }
-        evbuffer_drain(in, n);
-        if (execution_input_waiting(t->e) > INPUT_HIGH) {
-            stream_pause(t->stream, true);
-            return;
-        }
-    }
+    int r = exec_frames_take(in, t->e);
+    if (r < 0)
+        stream_drop(t->stream);
+    else if (r > 0)
+        stream_pause(t->stream, true);
 }
 
 static void ignore_bytes(void *arg UNUSED, struct evbuffer *in)
@@ -311,11 +242,6 @@ static void exec_talk(struct api *a, struct evhttp_request *req, struct managed_
     static const struct execution_ops ops = {talk_started, talk_output, talk_fed, talk_ended};
     static const struct stream_ops framed = {on_frames, on_room, on_gone};
     static const struct stream_ops lines = {ignore_bytes, on_room, on_gone};
-    const char *head = frames ? "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
-                                "Upgrade: durward-exec\r\n\r\n"
-                              : "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
-                                "Cache-Control: no-store\r\nConnection: close\r\n"
-                                "Transfer-Encoding: chunked\r\n\r\n";
     struct err err = {0};
     struct talk *t = calloc(1, sizeof *t);
     x->c.more_input = frames;
@@ -323,7 +249,8 @@ static void exec_talk(struct api *a, struct evhttp_request *req, struct managed_
         t->e = execution_command(r, &x->c, &ops, t, &err);
     if (t && t->e) {
         t->frames = frames;
-        t->stream = stream_take(a, req, head, frames ? &framed : &lines, t);
+        t->stream = stream_take(a, req, frames ? EXEC_HEAD_FRAMES : EXEC_HEAD_LINES,
+                                frames ? &framed : &lines, t);
         if (t->stream)
             return;
         execution_abandon(t->e);
@@ -340,6 +267,10 @@ HANDLER_IN(api_exec)
     (void)q;
     if (wish_read(&w, req, &err) < 0)
         api_refuse_err(req, &err);
+    else if (w.keep && w.stream)
+        api_refuse(req, 400, "bad_request", "keep goes without stream: upgrade, or attach later");
+    else if (w.keep)
+        command_sessions_start(a->kept, req, r, &w.c, frames);
     else if (frames || w.stream)
         exec_talk(a, req, r, &w, frames);
     else
@@ -349,25 +280,40 @@ HANDLER_IN(api_exec)
 
 /* ---- what runs ---- */
 
-static void add_running(void *list, struct execution *e)
+struct running {
+    const struct command_sessions *kept;
+    json_t *list;
+};
+
+static void add_running(void *arg, struct execution *e)
 {
-    json_array_append_new(list, json_pack("{s:s, s:I}", "id", execution_id(e), "started_at",
-                                          (json_int_t)execution_started_at(e)));
+    const struct running *x = arg;
+    if (!command_sessions_has(x->kept, e))
+        json_array_append_new(x->list, json_pack("{s:s, s:I}", "id", execution_id(e), "started_at",
+                                                 (json_int_t)execution_started_at(e)));
 }
 
 HANDLER_IN(api_execs)
 {
-    json_t *list = json_array();
-    (void)a;
+    struct running x = {a->kept, json_array()};
     (void)q;
-    execution_each(r, add_running, list);
-    api_reply(req, 200, json_pack("{s:o}", "execs", list));
+    execution_each(r, add_running, &x);
+    command_sessions_list(a->kept, r, x.list);
+    api_reply(req, 200, json_pack("{s:o}", "execs", x.list));
+}
+
+HANDLER_IN(api_attach)
+{
+    struct err err = {0};
+    if (asked_id(q->args[1], &err) < 0)
+        api_refuse(req, 404, "not_found", err.text);
+    else
+        command_sessions_attach(a->kept, req, r, q->args[1]);
 }
 
 HANDLER_IN(api_cancel)
 {
     struct err err = {0};
-    (void)a;
     if (asked_id(q->args[1], &err) < 0) {
         api_refuse(req, 404, "not_found", err.text);
         return;
@@ -375,6 +321,7 @@ HANDLER_IN(api_cancel)
     struct execution *e = execution_find(r, q->args[1]);
     if (e)
         execution_signal(e, 9);
+    command_sessions_forget(a->kept, r, q->args[1]);
     api_no_content(req);
 }
 

@@ -16,6 +16,7 @@ struct stream;
 struct feed;
 struct console;
 struct history;
+struct command_sessions;
 
 struct api_wait { /* a request whose answer the parent has to give */
     struct evhttp_request *req;
@@ -40,11 +41,12 @@ struct api {
     enum api_listener listener;  /* of the request that is being answered */
     const struct bearer *bearer; /* whose token it came with; NULL: the owner's, who may all */
     struct bearers *bearers;
-    struct tls_listener *tls;    /* NULL: no such listener */
-    struct evhttp *metrics_http; /* NULL: no such listener */
-    struct feed *feed;           /* the audit log as it is written, for those who watch */
-    struct console *console;     /* NULL: no such listener */
-    struct history *history;     /* questions to the log that are under way */
+    struct tls_listener *tls;      /* NULL: no such listener */
+    struct evhttp *metrics_http;   /* NULL: no such listener */
+    struct feed *feed;             /* the audit log as it is written, for those who watch */
+    struct console *console;       /* NULL: no such listener */
+    struct history *history;       /* questions to the log that are under way */
+    struct command_sessions *kept; /* commands that outlive their client */
     LIST_HEAD(, stream) streams;
     LIST_HEAD(, tracer) tracers;     /* api_trace.c */
     LIST_HEAD(, transfer) transfers; /* archives on their way */
@@ -214,6 +216,7 @@ HANDLER(api_volume_export);
 HANDLER(api_import);
 HANDLER_IN(api_execs);
 HANDLER_IN(api_exec);
+HANDLER_IN(api_attach);
 HANDLER_IN(api_cancel);
 HANDLER_IN(api_file_read);
 HANDLER_IN(api_file_write);

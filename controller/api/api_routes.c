@@ -93,6 +93,7 @@ static const struct route routes[] = {
     {POST, "/v1/sandboxes/{}/resume", "", SCOPE_SANDBOXES, NULL, api_resume, true},
     {GET, "/v1/sandboxes/{}/exec", "", SCOPE_READ, NULL, api_execs},
     {POST, "/v1/sandboxes/{}/exec", "", SCOPE_EXEC, NULL, api_exec, false, true},
+    {POST, "/v1/sandboxes/{}/exec/{}/attach", "", SCOPE_EXEC, NULL, api_attach},
     {DELETE, "/v1/sandboxes/{}/exec/{}", "", SCOPE_EXEC, NULL, api_cancel},
     {GET, "/v1/sandboxes/{}/files", "path", SCOPE_EXEC, NULL, api_file_read, false, true},
     {PUT, "/v1/sandboxes/{}/files", "path mode", SCOPE_EXEC, NULL, api_file_write, false, true},

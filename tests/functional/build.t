@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""`make -jN all tests/stage.stamp` makes each thing once: two makers of one archive would write it at the same time."""
+"""`make -jN all tests/stage.stamp` makes each thing once: an archive that two write at once is spoilt."""
 import collections
 import os
 import re

@@ -97,7 +97,7 @@ def completed(t, s, kind, ids):
 def sandboxes(t, s):
     """tests/functional/command_line.t asks for sandboxes by all that stands for one."""
     script = s.d.command("completion", "bash").stdout
-    for verb in "show exec cp watch forward rm pause stop resume snapshot restore fork".split():
+    for verb in "show exec attach cp watch forward rm pause stop resume snapshot restore fork".split():
         t.ok(re.search(r'"sandbox "%s\).*kind=sandboxes ;;' % verb, script), "sandbox %s: its id is completed" % verb)
 
 

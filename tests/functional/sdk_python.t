@@ -195,6 +195,31 @@ def asked(t, c, box):
     t.eq(c.approvals(), [], "none is left")
 
 
+def kept(t, box):
+    """Commands that outlive their client."""
+    one = box.start("echo first; until test -e /tmp/sdk-go; do sleep 0.1; done; echo second; exit 4", split=True)
+    pieces = box.attach(one.id)
+    t.eq((next(pieces).data, one.kept), (b"first\n", True), "start, attach: what it wrote")
+    t.ok([e.attached for e in box.execs() if e.id == one.id] == [True], "somebody is attached")
+    other = box.attach(one.id)
+    t.eq(next(other).data, b"first\n", "the next one is told again")
+    kind(t, refused(lambda: list(pieces)), durward.Conflict, "detached", "and the first one that another is there")
+    other.close()
+    box.exec("touch /tmp/sdk-go")
+
+    async def ask():
+        a = await durward.AsyncDurward(box.client.socket).get(box.id)
+        got = [p async for p in a.attach(one.id)]
+        t.eq((b"".join(p.data for p in got[:-1]), got[-1].exit_code), (b"first\nsecond\n", 4), "async: attach, to its end")
+        more = await a.start(["true"])
+        t.eq((await collect(a, more.id))[-1].exit_code, 0, "async: start")
+
+    async def collect(a, exec_id):
+        return [p async for p in a.attach(exec_id)]
+    asyncio.run(ask())
+    kind(t, refused(lambda: list(box.attach(one.id))), durward.NotFound, "not_found", "it was told its end once")
+
+
 def ports(t, box):
     serve = box.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8123", "--bind", "127.0.0.1"])
     next(serve)
@@ -514,7 +539,7 @@ def main(t):
     t.part(sleeps, t, c)
     box = c.create("p")
     t.part(asked, t, c, box)
-    for part in (ports, commands, streaming, files):
+    for part in (ports, kept, commands, streaming, files):
         t.part(part, t, box)
     t.part(awaited, t, d.socket, box)
     t.part(published, t, c)

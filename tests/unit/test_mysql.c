@@ -8,8 +8,7 @@
 #include "tap_main.h"
 
 static const struct mysql_terms all = {.any_database = true, .statements = 31};
-static const struct mysql_terms seeing = {
-    .any_database = true, .activity = true, .statements = 31};
+static const struct mysql_terms seeing = {.any_database = true, .activity = true, .statements = 31};
 static const struct mysql_terms reading = {.read_only = true, .statements = 31};
 
 static const char *judged(const struct mysql_terms *t, const char *text)

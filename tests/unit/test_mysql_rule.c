@@ -67,7 +67,8 @@ static void test_databases(void)
     }
     decide(p, "db.example.com", "orders", &d);
     const struct mysql_terms *t = d.rule->mysql;
-    CU_ASSERT(!t->read_only && !t->any_database && !t->activity && t->rows == 5 && t->statements == (1 | 16));
+    CU_ASSERT(!t->read_only && !t->any_database && !t->activity && t->rows == 5 &&
+              t->statements == (1 | 16));
     decide(p, "any.example.com", "x", &d);
     t = d.rule->mysql;
     CU_ASSERT(t->read_only && t->any_database && t->activity && t->statements == 31);

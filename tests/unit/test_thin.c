@@ -99,8 +99,8 @@ static void copy_dir(const char *from, const char *to)
 
 static char *made[2];
 
-/* A log of some closed files, as flood_into writes it. It takes seconds of waiting, so each kind is made
- * once and copied. admitted: what the flood asks for is carried. */
+/* A log of some closed files, as flood_into writes it. It takes seconds of waiting, so each kind is
+ * made once and copied. admitted: what the flood asks for is carried. */
 static void fill(const char *dir, bool admitted)
 {
     if (made[admitted] == NULL) {
@@ -129,7 +129,8 @@ static uint64_t size_of(const char *dir)
     return n;
 }
 
-/* A logger that keeps no more than bytes (0: any), until that is reached and a second more, and no longer than ms. */
+/* A logger that keeps no more than bytes (0: any), until that is reached and a second more, and no
+ * longer than ms. */
 static void retain(const char *dir, uint64_t bytes, unsigned ms)
 {
     struct rig r;

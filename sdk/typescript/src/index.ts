@@ -10,5 +10,5 @@ export type {
   Proposal, Published,
   RunningExec, SandboxInfo, SandboxState, Snapshot, Suppression, SuppressOptions, Template, Verification, Volume,
 } from "./models.js";
-export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation } from "./sandbox.js";
+export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation, type StartOptions } from "./sandbox.js";
 export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

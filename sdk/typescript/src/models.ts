@@ -309,6 +309,11 @@ export interface Explanation {
 export interface RunningExec {
   readonly id: string;
   readonly startedAt: number;
+  /** It was started by `start`. */
+  readonly kept: boolean;
+  readonly attached: boolean;
+  /** Of a kept one that has ended and was not attached to since. */
+  readonly exitCode?: number;
 }
 
 export interface DaemonEvent {
@@ -343,6 +348,13 @@ export function readEvent(v: Json): FileEvent {
   if (v.type === "overflow") return { type: "overflow", reason: v.reason };
   const path = v.encoding === "base64" ? Buffer.from(v.path, "base64") : v.path;
   return { type: v.type, path, directory: v.directory };
+}
+
+export function readRunning(v: Json): RunningExec {
+  return {
+    id: v.id, startedAt: v.started_at, kept: v.kept ?? false, attached: v.attached ?? false,
+    ...(v.exit_code === undefined ? {} : { exitCode: v.exit_code }),
+  };
 }
 
 export function readSnapshot(v: Json): Snapshot {

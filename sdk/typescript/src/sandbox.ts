@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 
 import { Where } from "./address.js";
-import { asFileError, BadRequest, DurwardError, FileError } from "./errors.js";
+import { asFileError, BadRequest, Conflict, DurwardError, FileError } from "./errors.js";
 import {
-  bytesOf, readEntry, readEvent, readFileResult, readInfo, readResult, readSnapshot, type ExecEvent, type ExecResult,
+  bytesOf, readEntry, readEvent, readFileResult, readInfo, readResult, readRunning, readSnapshot, type ExecEvent, type ExecResult,
   type FileEntry, type FileEvent, type FileResult, type Json, type OnIdle, type OnSoftTtl, type Path, type RunningExec, type SandboxInfo, type Snapshot,
 } from "./models.js";
 import { quoted, sandboxTarget } from "./target.js";
@@ -25,6 +25,12 @@ export interface ExecOptions {
   readonly maxOutput?: number;
   /** Aborting kills the command. */
   readonly signal?: AbortSignal;
+}
+
+/** Of a command that outlives its client: its time has no end unless `timeout` says so. */
+export interface StartOptions extends Omit<ExecOptions, "maxOutput"> {
+  /** A terminal of its own. */
+  readonly tty?: boolean;
 }
 
 export interface Changes {
@@ -183,7 +189,25 @@ export class Sandbox {
   /** Commands that run now. */
   async execs(): Promise<RunningExec[]> {
     const b = await this.#ask({ method: "GET", target: sandboxTarget(this.id, "/exec") });
-    return JSON.parse(b.toString("utf8")).execs.map((e: Json) => ({ id: e.id, startedAt: e.started_at }));
+    return JSON.parse(b.toString("utf8")).execs.map(readRunning);
+  }
+
+  /** Start a command that outlives this client (but not the daemon); `attach` comes to it, `cancel` ends it. At most
+   * 16 of them in a sandbox. */
+  async start(command: string | readonly string[], o: StartOptions = {}): Promise<RunningExec> {
+    const asked = wish(command, { timeout: 0, ...o });
+    const b = await this.#ask({
+      method: "POST", target: sandboxTarget(this.id, "/exec"), body: json({ ...asked, tty: o.tty || undefined, keep: true }), signal: o.signal,
+    });
+    return readRunning(JSON.parse(b.toString("utf8")));
+  }
+
+  /** What a command that `start` started wrote last (at most 256 KiB), what it writes, and `exit` as the last. Leaving
+   * the loop leaves the command. Throws where another client attaches meanwhile. */
+  attach(exec: string, o: { readonly signal?: AbortSignal } = {}): AsyncGenerator<ExecEvent, void> {
+    return this.#pieces({
+      method: "POST", target: sandboxTarget(this.id, "/exec/" + quoted(exec) + "/attach"), signal: o.signal,
+    }, o.signal);
   }
 
   async cancel(exec: string): Promise<void> {
@@ -214,19 +238,25 @@ export class Sandbox {
   }
 
   /** Pieces of output as they come; `exit` is the last. Leaving the loop kills the command. */
-  async *stream(command: string | readonly string[], o: ExecOptions = {}): AsyncGenerator<ExecEvent, void> {
-    const answer = await open(this.where, {
+  stream(command: string | readonly string[], o: ExecOptions = {}): AsyncGenerator<ExecEvent, void> {
+    return this.#pieces({
       method: "POST", target: sandboxTarget(this.id, "/exec"), wait: waitFor(o.timeout),
       body: json({ ...wish(command, o), stream: true }), signal: o.signal,
-    });
+    }, o.signal);
+  }
+
+  async *#pieces(call: Call, signal?: AbortSignal): AsyncGenerator<ExecEvent, void> {
+    const answer = await open(this.where, call);
     const stop = () => answer.destroy();
-    o.signal?.addEventListener("abort", stop, { once: true });
+    signal?.addEventListener("abort", stop, { once: true });
     let id = "";
     try {
       for await (const line of lines(this.where, answer)) {
         const v: Json = JSON.parse(line);
         if (v.type === "started") {
           id = v.id;
+        } else if (v.type === "detached") {
+          throw new Conflict("another client has attached to the command", "detached");
         } else if (v.type === "exit") {
           yield { type: "exit", ...readResult({ ...v, id, output: "", encoding: "utf-8" }) };
           return;
@@ -238,9 +268,9 @@ export class Sandbox {
         "the daemon ended the stream before the command's end: it stopped, or the sandbox was deleted",
         "stream_ended");
     } catch (e) {
-      throw o.signal?.aborted ? o.signal.reason : e;
+      throw signal?.aborted ? signal.reason : e;
     } finally {
-      o.signal?.removeEventListener("abort", stop);
+      signal?.removeEventListener("abort", stop);
       answer.destroy();
     }
   }

@@ -369,7 +369,15 @@ def watch(sid: str, path: str | None, skip: Sequence[str]) -> Call[bytes]:
 
 
 def execs(sid: str) -> Call[list[RunningExec]]:
-    return Call("GET", _of(sid, "/exec"), lambda b: [RunningExec(**e) for e in json.loads(b)["execs"]])
+    return Call("GET", _of(sid, "/exec"), lambda b: [RunningExec.read(e) for e in json.loads(b)["execs"]])
+
+
+def start(sid: str, wish: dict[str, Any]) -> Call[RunningExec]:
+    return Call("POST", _of(sid, "/exec"), lambda b: RunningExec.read(json.loads(b)), _json(dict(wish, keep=True)))
+
+
+def attach(sid: str, exec_id: str) -> Call[bytes]:
+    return Call("POST", _of(sid, "/exec/%s/attach" % quote(exec_id, safe="")), _bytes, wait=None)
 
 
 def cancel(sid: str, exec_id: str) -> Call[None]:

@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import http.client
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -497,9 +497,27 @@ class AsyncSandbox:
         """As Sandbox.stream. Leaving the loop early kills the command when the iterator is closed
         (aclose(), or contextlib.aclosing)."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
+        async with contextlib.aclosing(self._pieces(_calls.stream(self.id, wish))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def start(self, command: str | Sequence[str], *, cwd: str | None = None,
+                    env: Mapping[str, str] | None = None, timeout: int | None = 0,
+                    stdin: bytes | None = None, split: bool = False, tty: bool = False) -> RunningExec:
+        """As Sandbox.start."""
+        wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, None)
+        return await self.client._do(_calls.start(self.id, dict(wish, tty=True) if tty else wish))
+
+    async def attach(self, exec_id: str) -> AsyncIterator[ExecOutput | ExecResult]:
+        """As Sandbox.attach. Leaving the loop leaves the command when the iterator is closed (aclose())."""
+        async with contextlib.aclosing(self._pieces(_calls.attach(self.id, exec_id))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _pieces(self, call: _calls.Call[bytes]) -> AsyncGenerator[ExecOutput | ExecResult, None]:
         x, held, started = _Exchange(self.client.socket), b"", ""
         try:
-            await self.client._begin(x, _calls.stream(self.id, wish))
+            await self.client._begin(x, call)
             async for piece in x.pieces():
                 *lines, held = (held + piece).split(b"\n")
                 for line in lines:

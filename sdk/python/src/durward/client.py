@@ -505,7 +505,23 @@ class Sandbox:
         """Pieces of output as they come; the ExecResult, without output, is the last. Closing the
         iterator kills the command."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
-        conn, answer = self.client._open(_calls.stream(self.id, wish))
+        return self._pieces(_calls.stream(self.id, wish))
+
+    def start(self, command: str | Sequence[str], *, cwd: str | None = None,
+              env: Mapping[str, str] | None = None, timeout: int | None = 0,
+              stdin: bytes | None = None, split: bool = False, tty: bool = False) -> RunningExec:
+        """Start a command that outlives this client (but not the daemon); `attach` comes to it, `cancel` ends it.
+        At most 16 of them in a sandbox."""
+        wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, None)
+        return self.client._do(_calls.start(self.id, dict(wish, tty=True) if tty else wish))
+
+    def attach(self, exec_id: str) -> Iterator[ExecOutput | ExecResult]:
+        """What a command that `start` started wrote last (at most 256 KiB), what it writes, and as the last its
+        ExecResult. Closing the iterator leaves the command. Conflict where another client attaches meanwhile."""
+        return self._pieces(_calls.attach(self.id, exec_id))
+
+    def _pieces(self, call: _calls.Call[bytes]) -> Iterator[ExecOutput | ExecResult]:
+        conn, answer = self.client._open(call)
         started = ""
         try:
             for line in answer:
@@ -628,6 +644,8 @@ def stream_item(line: bytes, started: str) -> ExecOutput | ExecResult | str:
     v = json.loads(line)
     if v["type"] == "started":
         return str(v["id"])
+    if v["type"] == "detached":
+        raise Conflict("another client has attached to the command", "detached")
     if v["type"] == "exit":
         return ExecResult(started, v["exit_code"], b"", b"", v["truncated"], v["timed_out"],
                           v["message"], v["duration_ms"])

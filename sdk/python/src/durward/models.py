@@ -263,8 +263,17 @@ class Explanation:
 
 @dataclass(frozen=True)
 class RunningExec:
+    """A command. kept: it was started by `start`. exit_code: of a kept one that has ended and was not attached to since."""
+
     id: str
     started_at: int
+    kept: bool = False
+    attached: bool = False
+    exit_code: int | None = None
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> RunningExec:
+        return cls(v["id"], v["started_at"], v.get("kept", False), v.get("attached", False), v.get("exit_code"))
 
 
 @dataclass(frozen=True)

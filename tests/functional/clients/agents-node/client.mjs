@@ -171,6 +171,20 @@ behaviour("requests that wait for somebody; what a policy says; the audit log", 
   await c.reload();
   await refused(c.consoleUrl(), "Unsupported", "no_console");
 });
+behaviour("commands that outlive their client", async () => {
+  const one = await box.start("echo first; until test -e /tmp/ts-go; do sleep 0.1; done; echo second; exit 4");
+  const pieces = box.attach(one.id);
+  assert.equal(text((await pieces.next()).value.data), "first\n");
+  const other = box.attach(one.id);
+  assert.equal(text((await other.next()).value.data), "first\n");
+  await refused(all(pieces), "Conflict", "detached");
+  await other.return();
+  assert.equal((await box.execs()).find((x) => x.id === one.id).kept, true);
+  await box.exec("touch /tmp/ts-go");
+  const last = await all(box.attach(one.id));
+  assert.deepEqual([last.filter((x) => x.type !== "exit").map((x) => text(x.data)).join(""), last.at(-1).exitCode], ["first\nsecond\n", 4]);
+  await refused(all(box.attach(one.id)), "NotFound", "not_found");
+});
 behaviour("forward, commands that run, cancel", async () => {
   const serve = box.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8124", "--bind", "127.0.0.1"]);
   await serve.next();

@@ -73,7 +73,7 @@ struct dial *dial_new(const struct dial_means *means, const struct dial_order *o
 void dial_run(struct dial *d);
 /* done will not run; what was under way is recorded as "cancelled". */
 void dial_cancel(struct dial *d);
-/* It has just been run: its steps are wanted. */
+/* Before it is run: its steps are wanted. */
 void dial_trace(struct dial *d, const struct trace *t);
 /* A dial that is not even begun, recorded with this code. 0, or -1 when it cannot be recorded. */
 int dial_refuse(const struct dial_means *means, const struct authority *a,

@@ -201,6 +201,9 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
     k->dial = dial;
     LIST_INSERT_HEAD(&c->asks, k, link);
     c->n_asks++;
+    if (c->tracing.trace.session && c->tracing.req == req)
+        dial_trace(dial, &c->tracing.trace);
+    c->tracing.trace.session = 0;
     dial_run(dial); /* may end, and free k, at once */
 }
 
@@ -238,16 +241,10 @@ static int on_dial(struct channel *c, struct msg *m)
     return 0;
 }
 
-/* Of a dial that was just asked for; it may be over. */
+/* Of the dial that is asked for next. */
 static int on_tracing(struct channel *c, struct msg *m)
 {
-    struct tracing t;
-    if (trace_get(m, &t) < 0)
-        return -1;
-    struct ask *k = ask_find(c, t.req);
-    if (k)
-        dial_trace(k->dial, &t.trace);
-    return 0;
+    return trace_get(m, &c->tracing);
 }
 
 static int on_dial_cancel(struct channel *c, struct msg *m)

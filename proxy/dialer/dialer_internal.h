@@ -34,6 +34,7 @@ struct channel {
     char sandbox[DIAL_NAME_MAX];
     bool needs_token; /* the gate of a token listener */
     struct named_policy *policy;
+    struct tracing tracing; /* the ask that comes next */
     unsigned n_asks;
     LIST_HEAD(, ask) asks;
     unsigned n_leases;

@@ -245,7 +245,7 @@ static void open_origin(struct exchange *x)
              scheme_name(x->authority.scheme),
              authority_text_port(&x->authority, text, sizeof text));
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
-                            id, x->who.token, NULL);
+                            id, x->who.token, NULL, &x->relay.trace);
     if (x->origin == NULL) {
         exchange_end_record(x, RECORD_ABORTED, "memory");
         exchange_tell_fail(x, 503, "memory");
@@ -253,7 +253,6 @@ static void open_origin(struct exchange *x)
     }
     relay_admitted(&x->relay, x->gate->base, x->gate->limits.progress_seconds, x->gate->journal,
                    x->counter);
-    origin_trace(x->origin, &x->relay.trace);
     open_upstream(x, origin_upstream(x->origin));
 }
 

@@ -146,13 +146,12 @@ static void open_origin(struct injection *g)
              authority_text_port(&g->authority, text, sizeof text));
     if (upload_begin(g) == 0)
         g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token,
-                                g->cert);
+                                g->cert, &g->relay.trace);
     if (g->origin == NULL) {
         injection_end_record(g, RECORD_ABORTED, "memory");
         injection_tell_fail(g, 503, "memory");
         return;
     }
-    origin_trace(g->origin, &g->relay.trace);
     if (g->decided.credential) /* the serialised head is the one copy that is left */
         http_head_free(&g->head);
     injection_set_state(g, G_OPEN);

@@ -69,8 +69,9 @@ struct dial_client {
     struct quota quota; /* of slots */
     struct fair_queue queue;
     struct pace pace;
-    struct event *paced; /* whom its pace holds is looked at again, */
-    uint64_t paced_at;   /* then (us) */
+    struct event *paced;     /* whom its pace holds is looked at again, */
+    uint64_t paced_at;       /* then (us) */
+    struct trace next_trace; /* of what is asked for next */
     bool closing;
     unsigned seconds;
     uint32_t turn;
@@ -144,6 +145,7 @@ static void send_cancel(struct dial_client *c, uint32_t req)
 static void wait_ask(struct dial_wait *w)
 {
     struct msg m;
+    trace_send(w->client->channel, w->req, &w->trace); /* a near host is reached at once */
     msg_init(&m, W_DIAL);
     msg_put_u32(&m, w->req);
     msg_put_u8(&m, (uint8_t)w->authority.scheme);
@@ -156,19 +158,16 @@ static void wait_ask(struct dial_wait *w)
         wait_fail(w, "dialer_gone", "the channel to the dialer failed");
     else
         wait_enter(w, WAIT_ASKED);
-    if (w->state == WAIT_ASKED)
-        trace_send(w->client->channel, w->req, &w->trace);
 }
 
-void dial_client_trace(struct dial_wait *w, const struct trace *t)
+static void trace_queued(const struct dial_wait *w)
 {
-    if (w == NULL || t->session == 0)
-        return;
-    w->trace = *t;
-    if (w->state == WAIT_QUEUED)
-        TRACE(t, "dial: waits for its turn", "%zu wait", w->client->queue.quota.used);
-    else if (w->state == WAIT_ASKED)
-        trace_send(w->client->channel, w->req, t);
+    TRACE(&w->trace, "dial: waits for its turn", "%zu wait", w->client->queue.quota.used);
+}
+
+void dial_client_next_trace(struct dial_client *c, const struct trace *t)
+{
+    c->next_trace = *t;
 }
 
 void dial_client_begun(struct dial_wait *w, uint64_t *at)
@@ -274,6 +273,7 @@ static void take_turn(struct dial_client *c, struct dial_wait *w)
     case QUOTA_TAKEN:
         meter_add(METER_DIALS_QUEUED, 1);
         wait_enter(w, WAIT_QUEUED);
+        trace_queued(w);
         return;
     case QUOTA_SHARE:
         wait_fail(w, "share_used", "too many connections of this sandbox wait to be made");
@@ -475,6 +475,8 @@ struct dial_wait *dial_client_get(struct dial_client *c, struct slice owner,
         return NULL;
     w->client = c;
     w->slot = -1;
+    w->trace = c->next_trace;
+    c->next_trace.session = 0;
     meter_add(METER_DIALS, 1);
     w->authority = *a;
     w->fn = fn;

@@ -46,8 +46,8 @@ struct dial_wait *dial_client_get(struct dial_client *c, struct slice owner,
                                   dial_fn fn, void *arg);
 /* Budgets, on the same channel; owned by the client. */
 struct budget_channel *dial_client_budget_channel(const struct dial_client *c);
-/* Its steps are wanted, also those of an attempt that is still to come. NULL is fine. */
-void dial_client_trace(struct dial_wait *w, const struct trace *t);
+/* The next dial_client_get is of this request: its steps are told, from the first one on. */
+void dial_client_next_trace(struct dial_client *c, const struct trace *t);
 /* *at becomes the time (meter_now) when it has waited enough, to begin or not; it outlives w. */
 void dial_client_begun(struct dial_wait *w, uint64_t *at);
 void dial_client_cancel(struct dial_wait *w); /* NULL is fine */

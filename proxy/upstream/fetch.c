@@ -138,7 +138,7 @@ void *fetch_start(void *self, const struct token_request *r, token_fetch_fn fn, 
     struct origin *o = NULL;
     if (head_of(&h, r, &a) == 0 && buf_append_slice(&f->sent, buf_slice(&r->body)) == 0)
         o = origin_open(&v->env, v->dial, (struct downstream){&downstream_ops, f}, &a, &h, r->url,
-                        id, "", NULL);
+                        id, "", NULL, NULL);
     http_head_free(&h);
     if (o == NULL) {
         fetch_free(f);

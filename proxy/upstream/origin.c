@@ -58,13 +58,6 @@ static void set_state(struct origin *o, enum origin_state s)
     o->state = s;
 }
 
-void origin_trace(struct origin *o, const struct trace *t)
-{
-    o->trace = *t;
-    TRACE(t, states[o->state], "%s", o->facts.reused ? "on a connection of the pool" : "");
-    dial_client_trace(o->wait, t);
-}
-
 /* It cannot be sent again from here on. */
 static void drop_head(struct origin *o)
 {
@@ -306,9 +299,9 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
 static struct dial_wait *ask_dialer(struct origin *o)
 {
     struct slice owner = {o->key, strcspn(o->key, "|")}; /* as the pool has it */
+    dial_client_next_trace(o->dial, &o->trace);
     struct dial_wait *w =
         dial_client_get(o->dial, owner, &o->authority, o->id, o->token, on_dialled, o);
-    dial_client_trace(w, &o->trace);
     dial_client_begun(w, &o->facts.opened); /* until then it is in no queue_ms but ours */
     return w;
 }
@@ -539,11 +532,13 @@ void origin_record(const struct origin_facts *f, uint64_t begun, struct record *
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dialer,
                            struct downstream downstream, const struct authority *a,
                            const struct head *h, const char *key, const char *id, const char *token,
-                           struct client_cert *cert)
+                           struct client_cert *cert, const struct trace *trace)
 {
     struct origin *o = calloc(1, sizeof *o);
     if (o == NULL)
         return NULL;
+    if (trace)
+        o->trace = *trace;
     o->env = *env;
     o->facts.opened = meter_now();
     o->dial = dialer;

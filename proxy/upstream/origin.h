@@ -51,13 +51,12 @@ struct origin;
 /* h: the cleaned head, complete but for Host and framing; copied before this returns. key: pool
  * key. cert: the client certificate of new connections, or NULL; it lives as long as the downstream
  * is not told the end, key says it, and an origin that does not ask for it does not get the
- * request. NULL when memory is out. The downstream's functions never run before this returns. */
+ * request. trace: of its steps, and the dialer's; NULL: they are not told. NULL when memory is out.
+ * The downstream's functions never run before this returns. */
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dial,
                            struct downstream downstream, const struct authority *a,
                            const struct head *h, const char *key, const char *id, const char *token,
-                           struct client_cert *cert);
-/* Right after it was opened: its steps, and the dialer's. */
-void origin_trace(struct origin *o, const struct trace *t);
+                           struct client_cert *cert, const struct trace *trace);
 struct upstream origin_upstream(struct origin *o);
 const struct origin_facts *origin_facts(const struct origin *o);
 /* The same into an end record. begun: us, when the request's head was there. */

@@ -4,11 +4,13 @@
  *   hosts     ROLE: HOST, or a list of hosts; [] where the user has to name them
  *   under     ends of host names that `--secret NAME@host` knows as the first role
  *   found     the package manager (rules/registries) whose configuration on this host names the
- * hosts of the first role, where the user does not; such hosts may begin with "http://" file where
- * below a home that program looks for it write     what to write there where it names none captured
- * "token": its secret is one that comes in replies, and need not be declared rules     rules, in
- * which "{{ROLE}}" begins a pattern and "{{secret}}" is the secret's name one_host  the rules
- * instead where all of it is served by one host of the user's ("{{host}}") */
+ *             hosts of the first role, where the user does not; these may begin with "http://"
+ *   file      where below a home that program looks for it
+ *   write     what to write there where it names none
+ *   captured  "token": its secret is one that comes in replies, and need not be declared
+ *   rules     rules, in which "{{ROLE}}" begins a pattern and "{{secret}}" is the secret's name
+ *   one_host  the rules instead where all of it is served by one host of the user's ("{{host}}")
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,8 @@ enum {
 };
 
 /* value is NULL on failure (err says why, never anything of a value). To keep it, secret_ref it; a
- * value is for one request: the next one asks again. */
+ * value is for one request: the next one asks again, and is given it at once while the time lasts
+ * that the vault said. */
 typedef void (*secret_fn)(void *arg, struct secret *value, const struct err *err);
 
 /* The next question to the vault is of this request: its steps are said there too. */

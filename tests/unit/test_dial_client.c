@@ -170,6 +170,24 @@ static void test_no_room_for_descriptors(void)
     bed_close(&b);
 }
 
+/* What is traced is said before the question, whose answer may come at once; of that question
+ * alone. */
+static void test_traced(void)
+{
+    struct bed b;
+    struct heard h[2] = {{0}, {0}};
+    const struct trace t = {.session = 7, .begun = 1};
+    bed_open(&b, true, 10);
+    dial_client_next_trace(b.client, &t);
+    for (size_t i = 0; i < ARRAY_LEN(h); i++)
+        CU_ASSERT_PTR_NOT_NULL(
+            dial_client_get(b.client, SLICE("box"), &b.authority, "1-1", "", heard, &h[i]));
+    uint32_t traced = next_message(&b, W_TRACING), asked = next_message(&b, W_DIAL);
+    CU_ASSERT(traced != 0 && traced == asked);
+    CU_ASSERT(next_message(&b, W_DIAL) != 0);
+    bed_close(&b);
+}
+
 static void test_fields(void)
 {
     struct bed b;
@@ -580,6 +598,7 @@ void suite_dial_client(void)
 {
     CU_pSuite s = CU_add_suite("dial_client", NULL, NULL);
     CU_add_test(s, "the request and its answer", test_fields);
+    CU_add_test(s, "a trace goes before its question", test_traced);
     CU_add_test(s, "out of descriptors", test_no_room_for_descriptors);
     CU_add_test(s, "answers in any order", test_order);
     CU_add_test(s, "cancel, and a late descriptor", test_cancel);

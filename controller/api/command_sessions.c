@@ -156,12 +156,18 @@ static void keep(struct command_session *x, enum exec_frame type, const void *p,
 
 /* ---- the command ---- */
 
-static void on_started(void *arg, struct execution *e, int fd UNUSED)
+static void put_started(const struct command_session *x)
+{
+    exec_put(stream_out(x->stream), x->frames, EXEC_STARTED,
+             json_pack("{s:s, s:s, s:b}", "type", "started", "id", x->id, "lost", x->lost));
+}
+
+static void on_started(void *arg, struct execution *e UNUSED, int fd UNUSED)
 {
     struct command_session *x = arg;
     x->running = true;
     if (x->stream)
-        exec_put(stream_out(x->stream), x->frames, EXEC_STARTED, exec_started_json(e));
+        put_started(x);
 }
 
 static void on_output(void *arg, struct execution *e, int which, const void *p, size_t n)
@@ -236,6 +242,13 @@ static void ignore_bytes(void *arg UNUSED, struct evbuffer *in)
     evbuffer_drain(in, SIZE_MAX);
 }
 
+static json_t *session_json(const struct command_session *x)
+{
+    return json_pack("{s:s, s:I, s:b, s:b, s:b}", "id", x->id, "started_at",
+                     (json_int_t)x->started_at, "kept", 1, "attached", x->stream != NULL, "tty",
+                     x->tty);
+}
+
 static int take_client(struct command_session *x, struct evhttp_request *req, bool frames)
 {
     static const struct stream_ops framed = {on_frames, on_room, on_gone};
@@ -276,8 +289,7 @@ void command_sessions_start(struct command_sessions *k, struct evhttp_request *r
         drop(was);
     LIST_INSERT_HEAD(&k->list, x, link);
     if (!frames) {
-        api_reply(req, 201,
-                  json_pack("{s:s, s:I}", "id", x->id, "started_at", (json_int_t)x->started_at));
+        api_reply(req, 201, session_json(x));
     } else if (take_client(x, req, true) < 0) {
         execution_abandon(x->e);
         drop(x);
@@ -325,8 +337,7 @@ void command_sessions_attach(struct command_sessions *k, struct evhttp_request *
     }
     struct evbuffer *out = stream_out(x->stream);
     if (x->running)
-        exec_put(out, x->frames, EXEC_STARTED,
-                 json_pack("{s:s, s:s, s:b}", "type", "started", "id", x->id, "lost", x->lost));
+        put_started(x);
     exec_put_kept(out, x->frames, x->tail);
     if (x->e == NULL)
         tell_end(x);
@@ -351,9 +362,7 @@ void command_sessions_list(struct command_sessions *k, const struct managed_sand
     {
         if (strcmp(x->sandbox, r->id) != 0)
             continue;
-        json_t *v = json_pack("{s:s, s:I, s:b, s:b, s:b}", "id", x->id, "started_at",
-                              (json_int_t)x->started_at, "kept", 1, "attached", x->stream != NULL,
-                              "tty", x->tty);
+        json_t *v = session_json(x);
         if (v && x->exit)
             json_object_set(v, "exit_code", json_object_get(x->exit, "exit_code"));
         json_array_append_new(list, v);

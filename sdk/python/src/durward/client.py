@@ -18,7 +18,7 @@ from ._address import Connection, socket_path
 from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
 from ._http import HEAD_MAX, answer
-from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
+from .errors import BadRequest, Conflict, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
     Event,

@@ -325,6 +325,8 @@ int sandbox_seccomp_compile(uint32_t arch, bool nested, struct filter_program *r
 
 int sandbox_seccomp_memfd(const struct filter_program *p, struct err *err)
 {
+    if (p->n == 0) /* an empty one might be taken for one that allows all */
+        return err_set(err, ERR_INTERNAL, "there is no filter of system calls");
     int fd = ipc_memfd("filter", p->code, p->n * sizeof *p->code, err);
     if (fd >= 0 && lseek(fd, 0, SEEK_SET) < 0) {
         close(fd);

@@ -257,6 +257,15 @@ static int release(void)
     return 0;
 }
 
+/* Nobody takes what was not compiled for a filter. */
+static void test_none(void)
+{
+    const struct filter_program none = {0};
+    struct err err = {0};
+    CU_ASSERT_EQUAL(sandbox_seccomp_memfd(&none, &err), -1);
+    CU_ASSERT(err.text[0] != 0);
+}
+
 static void suite_sandbox_seccomp(void)
 {
     CU_pSuite s = CU_add_suite("sandbox_seccomp", compile, release);
@@ -268,6 +277,7 @@ static void suite_sandbox_seccomp(void)
     CU_add_test(s, "other ABIs", test_other_abis);
 #endif
     CU_add_test(s, "as a file", test_file);
+    CU_add_test(s, "no filter", test_none);
 }
 
 void tap_suites(void)

@@ -131,7 +131,7 @@ static void drop_first(struct command_session *x)
     unsigned char head[EXEC_FRAME_HEAD];
     if (evbuffer_copyout(x->tail, head, sizeof head) != sizeof head)
         return;
-    size_t n = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+    size_t n = exec_frame_size(head);
     evbuffer_drain(x->tail, sizeof head + n);
     quota_give(&x->part, sizeof head + n);
     x->lost = true;

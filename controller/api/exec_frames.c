@@ -51,7 +51,7 @@ void exec_put_kept(struct evbuffer *out, bool frames, struct evbuffer *kept)
     size_t left = evbuffer_get_length(kept);
     const unsigned char *p = left ? evbuffer_pullup(kept, -1) : NULL;
     while (p && left >= EXEC_FRAME_HEAD) {
-        size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+        size_t n = exec_frame_size(p);
         exec_put_output(out, frames, (enum exec_frame)p[0], p + EXEC_FRAME_HEAD, n);
         p += EXEC_FRAME_HEAD + n;
         left -= EXEC_FRAME_HEAD + n;
@@ -100,7 +100,7 @@ int exec_frames_take(struct evbuffer *in, struct execution *e)
 {
     unsigned char head[EXEC_FRAME_HEAD];
     while (evbuffer_copyout(in, head, sizeof head) == sizeof head) {
-        size_t n = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+        size_t n = exec_frame_size(head);
         if (n <= EXEC_FRAME_MAX && evbuffer_get_length(in) < sizeof head + n)
             return 0;
         evbuffer_drain(in, sizeof head);

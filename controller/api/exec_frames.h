@@ -28,6 +28,12 @@ void exec_put_end(struct evbuffer *out, bool frames); /* behind the last of them
 /* What lies in `kept` as frames of output. */
 void exec_put_kept(struct evbuffer *out, bool frames, struct evbuffer *kept);
 
+/* How many bytes are behind this head. */
+static inline size_t exec_frame_size(const unsigned char head[EXEC_FRAME_HEAD])
+{
+    return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+}
+
 /* n: at most EXEC_FRAME_MAX. */
 void exec_frame_put(struct evbuffer *out, enum exec_frame type, const void *p, size_t n);
 /* ExecLine of its start and of its end; new references. */

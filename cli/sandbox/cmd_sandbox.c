@@ -158,15 +158,16 @@ const struct command sandbox_verbs[] = {
          "found. With --keep the command goes on when this client leaves (^P ^Q on a terminal, a\n"
          "line that breaks, SIGHUP); -d leaves it at once.\n",
          verb_exec},
-    [ATTACH] =
-        {"sandbox attach", "ID [COMMAND]",
-         "Come back to a command that was started with --keep or -d.", NULL,
-         "COMMAND is the id that -d printed; it may be left out where there is one alone. What\n"
-         "it wrote last (256 KiB) is shown, then what it writes; what you type goes to it. Who\n"
-         "else was attached is sent away. ^P ^Q leaves again. Exit status: as of exec.\n\n"
-         "  durward sandbox exec -it --keep my-box bash\n"
-         "  durward sandbox attach my-box\n",
-         verb_attach},
+    [ATTACH] = {"sandbox attach", "ID [COMMAND]",
+                "Come back to a command that was started with --keep or -d.", NULL,
+                "COMMAND is the id that -d printed; leave it out where there is only one. You see "
+                "what it\n"
+                "wrote last (256 KiB), then what it writes, and what you type goes to it. A client "
+                "that was\n"
+                "attached before is sent away. ^P ^Q leaves again. Exit status: as of exec.\n\n"
+                "  durward sandbox exec -it --keep my-box bash\n"
+                "  durward sandbox attach my-box\n",
+                verb_attach},
     [CP] = {"sandbox cp", "SRC ID:PATH | ID:PATH DST",
             "Copy a file or a directory into or out of a sandbox.", NULL,
             "Regular files and directories; links and devices are left out, and said so. A file\n"

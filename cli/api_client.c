@@ -14,6 +14,7 @@
 #include "api_remote.h"
 #include "out.h"
 #include "paths.h"
+#include "which.h"
 
 enum { REPLY_MAX = 160 << 20, HEAD_MAX = 16 * 1024 };
 
@@ -162,12 +163,15 @@ int api_open(const char *sock, struct err *err)
     return fd;
 }
 
-int api_refused(int status, struct slice body, struct err *err)
+int api_refused(int status, const char *path, struct slice body, struct err *err)
 {
     json_t *v = json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES, NULL);
-    const char *text = json_string_value(json_object_get(json_object_get(v, "error"), "message"));
-    err_set(err, status == 404 ? ERR_UNREADY : ERR_DENIED, "%s",
-            text ? text : "the daemon refused without saying why");
+    const json_t *said = json_object_get(v, "error");
+    const char *text = json_string_value(json_object_get(said, "message"));
+    const char *lister = status == 404 ? which_lister(path, out_member(said, "code")) : NULL;
+    err_set(err, status == 404 ? ERR_UNREADY : ERR_DENIED, "%s%s%s%s",
+            text ? text : "the daemon refused without saying why", lister ? "; '" : "",
+            lister ? lister : "", lister ? "' lists what there is" : "");
     json_decref(v);
     return -1;
 }
@@ -187,7 +191,7 @@ int api_bytes(const char *sock, const struct api_request *q, size_t max, struct 
     if (fd >= 0)
         close(fd);
     if (r == 0 && status / 100 != 2)
-        r = api_refused(status, *body, err);
+        r = api_refused(status, q->path, *body, err);
     return r;
 }
 

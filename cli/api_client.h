@@ -45,8 +45,9 @@ int api_bytes(const char *socket, const struct api_request *q, size_t max, struc
 int api_open(const char *socket, struct err *err);
 int api_ask(const char *socket, int fd, const struct api_request *q, struct err *err);
 int api_push(int fd, const void *p, size_t n, struct err *err);
-/* The error that a reply other than 2xx says; always -1. */
-int api_refused(int status, struct slice body, struct err *err);
+/* The error that a reply other than 2xx says to what was asked at `path`, and, where nothing of
+ * that id is there, the command that lists what is; always -1. */
+int api_refused(int status, const char *path, struct slice body, struct err *err);
 /* Percent-encoded for a query; on failure `to` is emptied. */
 void api_quote(struct buf *to, const char *text);
 

@@ -92,6 +92,27 @@ bool which_is_whole(enum which_kind k, const char *word)
            strlen(word) == strlen(w->first) + w->digits;
 }
 
+const char *which_lister(const char *path, const char *code)
+{
+    static const struct {
+        const char *code;
+        enum which_kind of;
+    } own[] = {{"sandbox_not_found", WHICH_SANDBOX},
+               {"snapshot_not_found", WHICH_SNAPSHOT},
+               {"template_not_found", WHICH_TEMPLATE}};
+    static const enum which_kind by_path[] = {WHICH_APPROVAL, WHICH_PROPOSAL, WHICH_SUPPRESSION};
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (strcmp(code, own[i].code) == 0)
+            return kinds[own[i].of].list;
+    for (size_t i = 0; strcmp(code, "not_found") == 0 && i < ARRAY_LEN(by_path); i++) {
+        const struct kind *w = &kinds[by_path[i]];
+        size_t n = strlen(w->path);
+        if (strncmp(path, w->path, n) == 0 && path[n] == '/')
+            return w->list;
+    }
+    return NULL;
+}
+
 /* How well it fits: 3 its id, 2 its name, 1 the first letters of its id; 0. */
 static int fits(const struct kind *w, const json_t *o, const char *word)
 {

@@ -34,5 +34,8 @@ int which_of(const json_t *list, enum which_kind k, const char *word, char id[WH
              struct err *err);
 /* It has the form of a whole id of this kind. */
 bool which_is_whole(enum which_kind k, const char *word);
+/* An answer to what was asked at this path says, by this code of its error, that nothing of that id
+ * or name is there: the command that lists what is. NULL where it says something else. */
+const char *which_lister(const char *path, const char *code);
 
 #endif

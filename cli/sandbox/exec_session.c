@@ -314,7 +314,7 @@ static int read_head(int sock, struct buf *in, struct err *err)
     return 1;
 }
 
-static void refused(int sock, struct buf *in, struct err *err)
+static void refused(int sock, const char *path, struct buf *in, struct err *err)
 {
     shutdown(sock, SHUT_WR); /* then it closes when it has said all */
     for (unsigned char *p; (p = buf_reserve(in, 4096)) != NULL;) {
@@ -325,7 +325,7 @@ static void refused(int sock, struct buf *in, struct err *err)
     }
     struct slice all = buf_slice(in);
     ssize_t end = slice_find_slice(all, SLICE("\r\n\r\n"));
-    api_refused(all.n > 12 && all.p[9] == '4' ? 404 : 500,
+    api_refused(all.n > 12 && all.p[9] == '4' ? 404 : 500, path,
                 (struct slice){all.p + end + 4, all.n - (size_t)end - 4}, err);
 }
 
@@ -349,7 +349,7 @@ int exec_upgrade(const char *socket, const char *path, const char *protocol, con
         return sock;
     }
     if (r == 1)
-        refused(sock, ahead, err);
+        refused(sock, path, ahead, err);
     if (sock >= 0)
         close(sock);
     return -1;

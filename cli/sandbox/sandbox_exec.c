@@ -75,7 +75,7 @@ static int fill(struct args *a, struct wish *w)
     for (int i = first; i < a->argc; i++)
         json_array_append_new(argv, json_string(a->argv[i]));
     json_object_set_new(w->body, "argv", argv);
-    json_object_set_new(w->body, "split", json_boolean(!a->json));
+    json_object_set_new(w->body, "split", json_boolean(!a->json || w->detach));
     if (w->keep)
         json_object_set_new(w->body, "keep", json_true());
     if (json_array_size(argv) == 0)
@@ -103,7 +103,7 @@ static int answer_json(const struct args *a, const char *path, const struct wish
     struct err err = {0};
     json_t *reply;
     if (w->input || w->tty || w->keep)
-        return args_usage(a->cmd, "--json goes with none of -i, -t, --keep and -d"),
+        return args_usage(a->cmd, "--json goes with none of -i, -t and --keep"),
                EXIT_DURWARD_FAILED;
     if (api_await(a->socket, "POST", path, w->body, &reply, &err) < 0) {
         out_error("%s", err.text);
@@ -124,6 +124,8 @@ static int leave(const struct args *a, const char *path, const struct wish *w)
         out_error("%s", err.text);
         return EXIT_DURWARD_FAILED;
     }
+    if (a->json)
+        return out_json(reply) < 0 ? EXIT_DURWARD_FAILED : EXIT_OK;
     printf("%s\n", out_member(reply, "id"));
     json_decref(reply);
     return out_flush() < 0 ? EXIT_DURWARD_FAILED : EXIT_OK;
@@ -181,9 +183,9 @@ int verb_exec(int argc, char **argv)
     }
     snprintf(path, sizeof path, "/v1/sandboxes/%s/exec", box);
     const struct exec_wishes wishes = {.input = w.input, .tty = w.tty, .kept = w.keep};
-    code = a.json     ? answer_json(&a, path, &w)
-           : w.detach ? leave(&a, path, &w)
-                      : talk(&a, box, path, w.body, &wishes);
+    code = w.detach ? leave(&a, path, &w)
+           : a.json ? answer_json(&a, path, &w)
+                    : talk(&a, box, path, w.body, &wishes);
     json_decref(w.body);
     return code;
 }
@@ -263,6 +265,10 @@ int verb_attach(int argc, char **argv)
         return a.exit_code == EXIT_OK ? EXIT_OK : EXIT_DURWARD_FAILED;
     if (argc - a.next < 1 || argc - a.next > 2)
         return args_usage(a.cmd, "which sandbox, and which of its commands?"), EXIT_DURWARD_FAILED;
+    if (a.json)
+        return args_usage(a.cmd, "--json does not go with attach: what the command writes is "
+                                 "passed on as it is"),
+               EXIT_DURWARD_FAILED;
     if (which_one(a.socket, WHICH_SANDBOX, argv[a.next], box, &err) < 0)
         return out_fail(&err), EXIT_DURWARD_FAILED;
     return attach(&a, box, argc - a.next == 2 ? argv[a.next + 1] : NULL);

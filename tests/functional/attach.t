@@ -155,6 +155,9 @@ def shared(t, c):
     tap.wait_for(lambda: "exit_code" in execs(c, boxes[5]).get(one, {}), 10, 0.1)
     out, _, _ = attach(c, boxes[5], one).finish()
     t.eq(out, b"mine\n", "whoever has kept nothing finds room")
+    other = next(iter(execs(c, boxes[0])))
+    t.eq(api.refused(c.ask, "POST", "/v1/sandboxes/%s/exec/%s/attach" % (boxes[5], other)), (404, "not_found"),
+         "a command is found in its own sandbox only")
     kept = 0
     for sid in boxes[:5]:
         for x in execs(c, sid):
@@ -174,7 +177,11 @@ def cli(t, d, c, sid):
     t.ok(r.returncode == 0 and one in execs(c, sid), "-d prints its id", r.stdout, r.stderr)
     r = say("attach", sid, stdin=subprocess.DEVNULL)
     t.ok(r.returncode == 9 and r.stdout == "before\n", "attach finds the only one, and has its exit status", r.stdout, r.stderr)
-    a, b = start(c, sid, "sleep 300"), start(c, sid, "sleep 300")
+    r = say("attach", "--json", sid)
+    t.ok(r.returncode == 125 and "--json" in r.stderr, "attach says that it has no --json", r.stderr)
+    r = say("exec", "-d", "--json", sid, "--", "sleep", "300")
+    a, b = json.loads(r.stdout)["id"], start(c, sid, "sleep 300")
+    t.ok(a in execs(c, sid), "-d --json says its id in JSON", r.stdout, r.stderr)
     r = say("attach", sid)
     t.ok(r.returncode == 125 and a in r.stderr and b in r.stderr, "of two it asks which", r.stderr)
     r = say("attach", sid, "nobody")

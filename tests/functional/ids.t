@@ -53,8 +53,9 @@ def fitting(t, s, a, verb):
          name + ": a word that fits none, and what lists them", r.stdout, r.stderr)
     unknown = several[0][:3] + "7" * (len(several[0]) - 3)
     r = say(unknown)
-    t.ok(r.returncode == 0 if gone is None else r.returncode == 1 and gone in r.stderr,
-         name + ": a whole id that is unknown", r.stdout, r.stderr)
+    t.ok(r.returncode == 0 if gone is None else
+         r.returncode == 1 and gone in r.stderr and "; '%s' lists what there is" % listing in r.stderr,
+         name + ": a whole id that is unknown, and what lists them", r.stdout, r.stderr)
     t.eq(found(), before, name + ": none of these did anything")
     state = STATES.get(verb, 0)
     for i, what in enumerate(("first letters", "letters without the kind's", "a whole id")):
@@ -99,6 +100,10 @@ def sandboxes(t, s):
     script = s.d.command("completion", "bash").stdout
     for verb in "show exec attach cp watch forward rm pause stop resume snapshot restore fork".split():
         t.ok(re.search(r'"sandbox "%s\).*kind=sandboxes ;;' % verb, script), "sandbox %s: its id is completed" % verb)
+    for verb in (("show",), ("exec",), ("pause",), ("resume",)):
+        r = s.d.command("sandbox", *verb, "--socket", s.d.socket, "sb-" + "7" * 26, *(["true"] if verb == ("exec",) else []))
+        t.ok(r.returncode != 0 and "there is no such sandbox; 'durward sandbox ls' lists what there is" in r.stderr,
+             "sandbox %s: a whole id that is unknown, and what lists them" % verb[0], r.returncode, r.stderr)
 
 
 def main(t):

@@ -113,7 +113,7 @@ def main(t):
     s.d.limits["approvals"] = 2 * MANY
     address = s.listener()
     s.d.serve()
-    a, gate = api.Api(s.d.socket), s.gate(address)
+    a, gate = api.Api(s.d.socket), s.gate(address, timeout=120)  # they are held for as long as the test takes
     held = lambda: [x["id"] for x in a.ask("GET", "/v1/approvals")["approvals"]]  # noqa: E731
     asked = [threading.Thread(target=lambda i=i: gate.get(HELD, "/x/%d" % i), daemon=True) for i in range(MANY)]
     for x in asked:

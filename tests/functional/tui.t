@@ -19,13 +19,13 @@ from harness.screen import Screen  # noqa: E402
 # name -> (its arguments, {what it asks before: keys}, where it can be typed, how it is left)
 TALKS = {
     "claude": (["--dangerously-skip-permissions"], {r"Yes, I accept": ("Down", "Enter")}, r"bypass permissions on", "/exit"),
-    "codex": (["--dangerously-bypass-approvals-and-sandbox"], {}, r"model: +\S+.*directory:", "/quit"),
+    "codex": (["--dangerously-bypass-approvals-and-sandbox"], {}, r"Ask Codex to do anything", "/quit"),
     "gemini": (["-y", "--skip-trust"], {}, r"Type your message", "/quit"),
     "opencode": (["-m", "anthropic/claude-sonnet-4-5"], {}, r"Ask anything|ctrl\+p commands", "/exit"),
     "copilot": (["--allow-all-tools", "--allow-all-paths"], {}, r"Enter .*/ commands|Describe a task|/ for commands", "/exit"),
     "qwen": (["-y"], {}, r"Type your message", "/quit"),
 }
-START, TURN, END = 60, 120, 30  # seconds
+START, TURN, END = 150, 150, 60  # seconds
 
 
 def begin(t, run, words):
@@ -63,12 +63,20 @@ def talk(t, name, screen):
 
 
 def leave(t, name, screen):
+    """The command is typed, seen, and entered; a menu that opened below it may take the first Enter."""
+    ended = lambda: screen.status() is not None  # noqa: E731
+    word = TALKS[name][3]
+
     def left():
+        before = screen.shown().count(word)
         screen.key("C-u")
-        screen.type(TALKS[name][3])
-        time.sleep(0.5)  # menus open
-        screen.key("Enter")
-        return screen.wait(lambda: screen.status() is not None, 8)
+        screen.type(word)
+        screen.wait(lambda: ended() or screen.shown().count(word) > before, 10)
+        for _ in range(2):
+            screen.key("Enter")
+            if screen.wait(ended, 6):
+                return True
+        return False
     t.ok(screen.wait(left, END) and screen.status() == 0, "%s: its own command leaves it" % name, screen.status(), screen.shown())
 
 

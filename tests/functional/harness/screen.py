@@ -41,9 +41,12 @@ class Screen:
         self._tmux("send-keys", *names)
 
     def status(self):
-        """Its exit status; None: it runs."""
-        dead, code = (self._tmux("display-message", "-p", "#{pane_dead} #{pane_dead_status}").split() + ["", ""])[:2]
-        return int(code or -1) if dead == "1" else None
+        """Its exit status, or 128 and the signal's number; None: it runs, or what came of it is not known yet."""
+        said = self._tmux("display-message", "-p", "#{pane_dead}/#{pane_dead_status}/#{pane_dead_signal}").strip().split("/")
+        dead, code, number = said if len(said) == 3 else ("", "", "")
+        if dead != "1" or not (code or number):
+            return None
+        return int(code) if code else 128 + int(number)
 
     def wait(self, done, seconds):
         """Until done() -> bool"""
@@ -55,5 +58,8 @@ class Screen:
         return True
 
     def close(self):
+        """As when its window is closed (SIGHUP); it is waited for."""
+        pid = self._tmux("display-message", "-p", "#{pane_pid}").strip()
         self._tmux("kill-server")
+        self.wait(lambda: not pid or not os.path.exists("/proc/" + pid), 30)
         shutil.rmtree(self.folder, ignore_errors=True)

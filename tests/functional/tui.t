@@ -22,7 +22,7 @@ TALKS = {
     "codex": (["--dangerously-bypass-approvals-and-sandbox"], {}, r"Ask Codex to do anything", "/quit"),
     "gemini": (["-y", "--skip-trust"], {}, r"Type your message", "/quit"),
     "opencode": (["-m", "anthropic/claude-sonnet-4-5"], {}, r"Ask anything|ctrl\+p commands", "/exit"),
-    "copilot": (["--allow-all-tools", "--allow-all-paths"], {}, r"Enter .*/ commands|Describe a task|/ for commands", "/exit"),
+    "copilot": (["--allow-all-tools", "--allow-all-paths"], {}, r"/ commands .* help", "/exit"),
     "qwen": (["-y"], {}, r"Type your message", "/quit"),
 }
 START, TURN, END = 150, 150, 60  # seconds

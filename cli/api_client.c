@@ -176,10 +176,11 @@ int api_refused(int status, const char *path, struct slice body, struct err *err
     return -1;
 }
 
-int api_bytes(const char *sock, const struct api_request *q, size_t max, struct buf *in,
-              struct slice *body, struct err *err)
+int api_exchange(const char *sock, const struct api_request *q, size_t max, struct buf *in,
+                 int *status, struct slice *body, struct err *err)
 {
-    int status = 0, fd = api_open(sock, err);
+    int fd = api_open(sock, err);
+    *status = 0;
     buf_init_wiped(in, max + HEAD_MAX);
     int r = fd < 0 ? -1 : api_ask(sock, fd, q, err);
     if (r == 0 && q->patient)
@@ -187,9 +188,17 @@ int api_bytes(const char *sock, const struct api_request *q, size_t max, struct 
     if (r == 0)
         r = read_all(fd, in, err);
     if (r == 0)
-        r = parse_reply(buf_slice(in), &status, body, err);
+        r = parse_reply(buf_slice(in), status, body, err);
     if (fd >= 0)
         close(fd);
+    return r;
+}
+
+int api_bytes(const char *sock, const struct api_request *q, size_t max, struct buf *in,
+              struct slice *body, struct err *err)
+{
+    int status;
+    int r = api_exchange(sock, q, max, in, &status, body, err);
     if (r == 0 && status / 100 != 2)
         r = api_refused(status, q->path, *body, err);
     return r;

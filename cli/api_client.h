@@ -41,6 +41,9 @@ struct api_request {
 /* The same with bytes both ways: *body lies in `in`, which the caller frees (in any case). */
 int api_bytes(const char *socket, const struct api_request *q, size_t max, struct buf *in,
               struct slice *body, struct err *err);
+/* The same whatever the status is: -1 with err only where nobody answers, or no API does. */
+int api_exchange(const char *socket, const struct api_request *q, size_t max, struct buf *in,
+                 int *status, struct slice *body, struct err *err);
 /* In steps: a connection whose peer was checked; a request on it; all of these bytes. */
 int api_open(const char *socket, struct err *err);
 int api_ask(const char *socket, int fd, const struct api_request *q, struct err *err);

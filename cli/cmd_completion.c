@@ -56,6 +56,7 @@ static const struct {
     {"sandbox", "attach", "sandboxes"},
     {"sandbox", "cp", "sandboxes"},
     {"sandbox", "watch", "sandboxes"},
+    {"sandbox", "sync", "sandboxes"},
     {"sandbox", "forward", "sandboxes"},
     {"sandbox", "rm", "sandboxes"},
     {"sandbox", "pause", "sandboxes"},

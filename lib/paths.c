@@ -56,6 +56,11 @@ char *paths_runtime_dir(struct err *err UNUSED)
     return copy(buf);
 }
 
+char *paths_user_state_dir(struct err *err)
+{
+    return user_dir("XDG_STATE_HOME", ".local/state", err);
+}
+
 char *paths_state_dir(struct err *err)
 {
     return geteuid() == 0 ? copy("/var/lib/durward")

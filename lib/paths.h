@@ -9,6 +9,9 @@ char *
 paths_runtime_dir(struct err *err); /* /run/durward | $XDG_RUNTIME_DIR/durward | /tmp/durward-UID */
 char *paths_state_dir(
     struct err *err); /* /var/lib/durward | $XDG_STATE_HOME/durward | ~/.local/state/durward */
+/* Of what a user's command keeps for itself, root's too: $XDG_STATE_HOME/durward |
+ * ~/.local/state/durward */
+char *paths_user_state_dir(struct err *err);
 char *paths_cache_dir(
     struct err *err); /* /var/cache/durward | $XDG_CACHE_HOME/durward | ~/.cache/durward */
 char *paths_ca_dir(struct err *err); /* /var/lib/durward/ca | $XDG_DATA_HOME/durward/ca |

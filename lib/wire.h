@@ -315,8 +315,9 @@ enum wire_type {
                              message of the descriptor in W_BUILT */
     W_INIT_RESET = 146,   /* →init: {}: a new controller: kill what runs; init→: {}: done, and
                              all that was said before is not for you */
-    W_INIT_FILE = 147, /* →init: number:u32, op:u8 (controller/proto/inside.h), path:str, mode:u32.
-                          Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
+    W_INIT_FILE = 147, /* →init: number:u32, op:u8 (controller/proto/inside.h), path:str, mode:u32,
+                          version:str ("": whatever it is). Answered by W_INIT_STARTED (the pipe),
+                          then W_INIT_EXIT */
     W_INIT_CONNECT = 148,  /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
                               W_INIT_STARTED (the socket), then W_INIT_EXIT */
     W_INIT_WATCH = 139,    /* →init: number:u32, path:str, n:u32, n × name:str (not looked at):

@@ -125,6 +125,7 @@ enum {
     ATTACH,
     CP,
     WATCH,
+    SYNC,
     FORWARD,
     RM,
     PAUSE,
@@ -183,6 +184,18 @@ const struct command sandbox_verbs[] = {
          "the first is 'ready'. Exit status 1 when the sandbox or the directory is gone.\n\n"
          "  durward sandbox watch --skip node_modules --skip .git my-box:/workspace/site\n",
          verb_watch},
+    [SYNC] =
+        {"sandbox sync",
+         "[--once] [--direction WHICH] [--ignore PATTERN]... [OPTION...] ID DIR[:/PATH]",
+         "Keep a directory of this host and one of a sandbox the same.", sandbox_sync_options,
+         "What is saved on either side is carried to the other, until it is interrupted. PATH is\n"
+         "/workspace. Where both changed a file, DIR's goes on and the sandbox's is kept beside\n"
+         "it as NAME.conflict-ID-N. Regular files are carried; links, devices, files that hold\n"
+         "credentials, and what .durwardignore names stay where they are; .git goes in only,\n"
+         "unless you say --git-metadata. Exit status: 1 when something failed, with --once 3 when\n"
+         "a conflict was kept.\n\n"
+         "  durward sandbox sync --ignore node_modules my-box ~/site:/workspace/site\n",
+         verb_sync},
     [FORWARD] = {"sandbox forward", "ID PORT [LOCAL]",
                  "Listen on 127.0.0.1 and forward to a port inside.", NULL,
                  "LOCAL is PORT by default; 0 takes a free one. Prints the address, then serves\n"

@@ -222,6 +222,7 @@ HANDLER_IN(api_file_read);
 HANDLER_IN(api_file_write);
 HANDLER_IN(api_file_delete);
 HANDLER_IN(api_file_list);
+HANDLER_IN(api_file_stat);
 HANDLER_IN(api_file_watch);
 HANDLER_IN(api_batch);
 HANDLER_IN(api_tar_read);

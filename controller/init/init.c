@@ -217,7 +217,7 @@ static void started_worker(struct command *c, uint32_t number, pid_t pid)
 
 static int on_file(struct msg *m)
 {
-    static char path[INSIDE_PATH];
+    static char path[INSIDE_PATH], version[INSIDE_VERSION];
     uint8_t op;
     uint32_t number, mode;
     bool bad;
@@ -226,7 +226,8 @@ static int on_file(struct msg *m)
     if (c == NULL)
         return bad ? -1 : 0;
     if (msg_get_u8(m, &op) < 0 || op == 0 || op >= INSIDE_END ||
-        msg_get_str(m, path, sizeof path) < 0 || msg_get_u32(m, &mode) < 0 || msg_end(m) < 0)
+        msg_get_str(m, path, sizeof path) < 0 || msg_get_u32(m, &mode) < 0 ||
+        msg_get_str(m, version, sizeof version) < 0 || msg_end(m) < 0)
         return -1;
     if (pipe2(p, O_CLOEXEC) < 0) {
         post_exit(number, (uint32_t)errno, "");
@@ -239,7 +240,7 @@ static int on_file(struct msg *m)
         close(CONTROL);
         close(outer);
         umask(022);
-        _exit(inside_do((enum inside_op)op, path, mode & 0777, inner));
+        _exit(inside_do((enum inside_op)op, path, mode & 0777, version, inner));
     }
     close(inner);
     post_started(number, &outer, 1);

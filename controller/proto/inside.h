@@ -2,8 +2,9 @@
  * files, and connections to its loopback. Each is a child of durward-init with the rights of the
  * sandbox's user, in its mount namespace: no path of the sandbox is ever resolved outside.
  *
- * A directory's list is written as entries, each NUL-terminated "TYPE MODE SIZE MTIME NAME": TYPE
- * is one of f d l o, MODE octal, SIZE and MTIME decimal, NAME any bytes but NUL and '/'. */
+ * A directory's list is written as entries, each NUL-terminated "TYPE MODE SIZE MTIME VERSION
+ * NAME": TYPE is one of f d l o, MODE octal, SIZE and MTIME decimal, VERSION as in
+ * lib/file_version.h or "-" while it changes, NAME any bytes but NUL and '/'. */
 #ifndef DURWARD_INSIDE_H
 #define DURWARD_INSIDE_H
 
@@ -18,15 +19,20 @@ enum inside_op {
     INSIDE_MKDIR,       /* with missing parents; one that is there is fine */
     INSIDE_CHECK,       /* is it a directory that can be read? */
     INSIDE_WRITE_NEW,   /* as INSIDE_WRITE; EEXIST where something has that name */
+    INSIDE_STAT,        /* pipe: the one entry of this path comes out; links are not followed */
     INSIDE_WATCH,       /* pipe: what happens below a directory comes out; W_INIT_WATCH only */
     INSIDE_END,
 };
 
-enum { INSIDE_PATH = 4096, INSIDE_ENTRIES = 16384 };
+enum { INSIDE_PATH = 4096, INSIDE_ENTRIES = 16384, INSIDE_VERSION = 96 };
+
+/* "": whatever is there, in place. Else INSIDE_WRITE and INSIDE_DELETE do nothing but to this
+ * version, or to nothing (INSIDE_NO_VERSION), and whole or not at all. */
+#define INSIDE_NO_VERSION "none"
 
 /* Does it; fd is the pipe's inner end (-1 for deletions). mode: of a file that is made. Returns 0
- * or an errno; EFBIG for a list that goes on beyond INSIDE_ENTRIES. */
-int inside_do(enum inside_op op, const char *path, unsigned mode, int fd);
+ * or an errno; EFBIG for a list that goes on beyond INSIDE_ENTRIES, ESTALE for another version. */
+int inside_do(enum inside_op op, const char *path, unsigned mode, const char *version, int fd);
 /* What happens below the directory, as entries, each NUL-terminated "KIND DIR NAME": KIND is one of
  * enum inside_event, DIR 1 of a directory, else 0; NAME its path below the one that is watched, of
  * any bytes but NUL, empty of INSIDE_READY and of INSIDE_MISSED_*. Links are not followed. skip:

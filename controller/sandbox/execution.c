@@ -251,25 +251,34 @@ struct execution *execution_file(struct managed_sandbox *r, enum inside_op op, c
                                  unsigned mode, const void *input, size_t n, size_t max_output,
                                  const struct execution_ops *ops, void *arg, struct err *err)
 {
+    const struct execution_file f = {op, path, "", mode, input, n, max_output};
+    return execution_file_version(r, &f, ops, arg, err);
+}
+
+struct execution *execution_file_version(struct managed_sandbox *r, const struct execution_file *f,
+                                         const struct execution_ops *ops, void *arg,
+                                         struct err *err)
+{
     struct msg m;
     struct execution *e = begin(r, EXECUTION_FILE, ops, arg, err);
     if (e == NULL)
         return NULL;
-    e->op = op;
+    e->op = f->op;
     e->whole = true;
     e->input_ended = true;
-    e->max_output = max_output;
-    e->path = strdup(path);
-    e->n_written = n;
-    if (e->path == NULL || give_input(e, input, n, err) < 0) {
+    e->max_output = f->max_output;
+    e->path = strdup(f->path);
+    e->n_written = f->n;
+    if (e->path == NULL || give_input(e, f->input, f->n, err) < 0) {
         release(e);
         return NULL;
     }
     msg_init(&m, W_INIT_FILE);
     msg_put_u32(&m, e->number);
-    msg_put_u8(&m, (uint8_t)op);
-    msg_put_str(&m, path);
-    msg_put_u32(&m, mode);
+    msg_put_u8(&m, (uint8_t)f->op);
+    msg_put_str(&m, f->path);
+    msg_put_u32(&m, f->mode);
+    msg_put_str(&m, f->version);
     set_timeout(e, EXECUTION_TIMEOUT_DEFAULT);
     return go(e, &m, err);
 }

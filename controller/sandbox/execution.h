@@ -63,6 +63,17 @@ struct execution *execution_command(struct managed_sandbox *r, const struct exec
 struct execution *execution_file(struct managed_sandbox *r, enum inside_op op, const char *path,
                                  unsigned mode, const void *input, size_t n, size_t max_output,
                                  const struct execution_ops *ops, void *arg, struct err *err);
+/* The same, only if it is of a version (controller/proto/inside.h). */
+struct execution_file {
+    enum inside_op op;
+    const char *path, *version;
+    unsigned mode;
+    const void *input;
+    size_t n, max_output;
+};
+struct execution *execution_file_version(struct managed_sandbox *r, const struct execution_file *f,
+                                         const struct execution_ops *ops, void *arg,
+                                         struct err *err);
 /* What happens below a directory, to `output`, until it is abandoned or the directory is gone. It
  * keeps nothing from being idle. skip: names that are not looked at. */
 struct execution *execution_watch(struct managed_sandbox *r, const char *path,

@@ -182,7 +182,7 @@ static int attach_terminal(struct execution *e, int *fds, unsigned n)
 static int attach_pipes(struct execution *e, int *fds, unsigned n)
 {
     bool out = e->kind == EXECUTION_COMMAND || e->op == INSIDE_READ || e->op == INSIDE_LIST ||
-               e->op == INSIDE_WATCH;
+               e->op == INSIDE_STAT || e->op == INSIDE_WATCH;
     bool in = e->kind == EXECUTION_COMMAND ? e->wants_input : e->op == INSIDE_WRITE;
     unsigned at = 0;
     for (unsigned i = 0; i < n; i++)

@@ -22,6 +22,7 @@ static void ask(struct sandbox *s)
     msg_put_u8(&m, (uint8_t)step->op);
     msg_put_str(&m, step->path);
     msg_put_u32(&m, FILE_MODE);
+    msg_put_str(&m, "");
     if (ipc_send(s->init, &m) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox's home could not be written");
 }

@@ -105,6 +105,8 @@ export interface FileEntry {
   readonly size: number;
   readonly mode: number;
   readonly modifiedAt: number;
+  /** For `ifVersion`; null while it has just changed: ask again. */
+  readonly version: string | null;
 }
 
 /** What became of one file of several. */
@@ -403,7 +405,7 @@ export function readEntry(v: Json): FileEntry {
   const raw = bytesOf(v.name, v.encoding);
   return {
     name: Buffer.from(raw).toString("utf8"), raw, type: v.type, size: v.size,
-    mode: parseInt(v.mode, 8), modifiedAt: v.modified_at,
+    mode: parseInt(v.mode, 8), modifiedAt: v.modified_at, version: v.version ?? null,
   };
 }
 

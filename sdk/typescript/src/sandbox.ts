@@ -301,16 +301,23 @@ export class Sandbox {
     return this.#ask({ method: "GET", target: this.#file("/files", path) });
   }
 
-  /** 64 MiB at most; parents are made. mode: of a file that is made (default 0o644). */
-  async write(path: Path, data: string | Uint8Array, mode?: number): Promise<void> {
-    const more = { mode: mode === undefined ? undefined : mode.toString(8).padStart(4, "0") };
+  /** 64 MiB at most; parents are made. mode: of a file that is made (default 0o644). ifVersion: only over this version
+   * (FileEntry.version), or, "none", where nothing is, and whole or not at all; else `changed`. */
+  async write(path: Path, data: string | Uint8Array, mode?: number, o: { readonly ifVersion?: string } = {}): Promise<void> {
+    const more = { mode: mode === undefined ? undefined : mode.toString(8).padStart(4, "0"), if_version: o.ifVersion };
     const body = typeof data === "string" ? Buffer.from(data, "utf8") : data;
     await this.#ask({ method: "PUT", target: this.#file("/files", path, more), body });
   }
 
-  async remove(path: Path, o: { readonly recursive?: boolean } = {}): Promise<void> {
-    const more = { recursive: o.recursive ? "true" : "false" };
+  async remove(path: Path, o: { readonly recursive?: boolean; readonly ifVersion?: string } = {}): Promise<void> {
+    const more = { recursive: o.recursive ? "true" : "false", if_version: o.ifVersion };
     await this.#ask({ method: "DELETE", target: this.#file("/files", path, more) });
+  }
+
+  /** What is at this path; a link itself, not what it leads to. */
+  async stat(path: Path): Promise<FileEntry> {
+    const b = await this.#ask({ method: "GET", target: this.#file("/files/stat", path) });
+    return readEntry(JSON.parse(b.toString("utf8")));
   }
 
   /** At most 16384 entries. */

@@ -405,17 +405,24 @@ def read_file(sid: str, path: str) -> Call[bytes]:
     return Call("GET", _of(sid, "/files", path=path), _bytes)
 
 
-def write_file(sid: str, path: str, data: bytes, mode: int | None) -> Call[None]:
+def write_file(sid: str, path: str, data: bytes, mode: int | None, if_version: str | None = None) -> Call[None]:
     if len(data) > FILE_MAX:  # the daemon would end the connection in the middle of it
         raise FileError("%s: %d bytes; a file may have %d: use smaller pieces"
                         % (path, len(data), FILE_MAX), "too_large")
     more = {} if mode is None else {"mode": "%04o" % mode}
+    if if_version is not None:
+        more["if_version"] = if_version
     return Call("PUT", _of(sid, "/files", path=path, **more), _nothing, data)
 
 
-def delete_file(sid: str, path: str, recursive: bool) -> Call[None]:
-    return Call("DELETE", _of(sid, "/files", path=path, recursive="true" if recursive else "false"),
+def delete_file(sid: str, path: str, recursive: bool, if_version: str | None = None) -> Call[None]:
+    more = {} if if_version is None else {"if_version": if_version}
+    return Call("DELETE", _of(sid, "/files", path=path, recursive="true" if recursive else "false", **more),
                 _nothing)
+
+
+def stat_file(sid: str, path: str) -> Call[FileEntry]:
+    return Call("GET", _of(sid, "/files/stat", path=path), lambda b: FileEntry.read(json.loads(b)))
 
 
 def list_files(sid: str, path: str) -> Call[tuple[list[FileEntry], bool]]:

@@ -552,11 +552,15 @@ class AsyncSandbox:
     async def read(self, path: str) -> bytes:
         return await self.client._do(_calls.read_file(self.id, path))
 
-    async def write(self, path: str, data: bytes, mode: int | None = None) -> None:
-        await self.client._do(_calls.write_file(self.id, path, data, mode))
+    async def write(self, path: str, data: bytes, mode: int | None = None, if_version: str | None = None) -> None:
+        await self.client._do(_calls.write_file(self.id, path, data, mode, if_version))
 
-    async def remove(self, path: str, recursive: bool = False) -> None:
-        await self.client._do(_calls.delete_file(self.id, path, recursive))
+    async def remove(self, path: str, recursive: bool = False, if_version: str | None = None) -> None:
+        await self.client._do(_calls.delete_file(self.id, path, recursive, if_version))
+
+    async def stat(self, path: str) -> FileEntry:
+        """What is at this path; a link itself, not what it leads to."""
+        return await self.client._do(_calls.stat_file(self.id, path))
 
     async def list_files(self, path: str) -> list[FileEntry]:
         return (await self.client._do(_calls.list_files(self.id, path)))[0]

@@ -557,12 +557,17 @@ class Sandbox:
     def read(self, path: str) -> bytes:
         return self.client._do(_calls.read_file(self.id, path))
 
-    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
-        """64 MiB at most; parents are made. mode: of a file that is made (default 0644)."""
-        self.client._do(_calls.write_file(self.id, path, data, mode))
+    def write(self, path: str, data: bytes, mode: int | None = None, if_version: str | None = None) -> None:
+        """64 MiB at most; parents are made. mode: of a file that is made (default 0644). if_version: only over this
+        version (FileEntry.version), or, "none", where nothing is, and whole or not at all; else `changed`."""
+        self.client._do(_calls.write_file(self.id, path, data, mode, if_version))
 
-    def remove(self, path: str, recursive: bool = False) -> None:
-        self.client._do(_calls.delete_file(self.id, path, recursive))
+    def remove(self, path: str, recursive: bool = False, if_version: str | None = None) -> None:
+        self.client._do(_calls.delete_file(self.id, path, recursive, if_version))
+
+    def stat(self, path: str) -> FileEntry:
+        """What is at this path; a link itself, not what it leads to."""
+        return self.client._do(_calls.stat_file(self.id, path))
 
     def list_files(self, path: str) -> list[FileEntry]:
         """At most 16384 entries."""

@@ -121,12 +121,13 @@ class FileEntry:
     size: int
     mode: int
     modified_at: int
+    version: str | None = None  # for if_version; None while it has just changed: ask again
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> FileEntry:
         name = v["name"] if v["encoding"] == "utf-8" else \
             base64.b64decode(v["name"]).decode("utf-8", "surrogateescape")
-        return cls(name, v["type"], v["size"], int(v["mode"], 8), v["modified_at"])
+        return cls(name, v["type"], v["size"], int(v["mode"], 8), v["modified_at"], v.get("version"))
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,19 @@ static struct slice signature_of(struct slice text)
     return second < 0 ? text : (struct slice){rest.p + second + 1, rest.n - (size_t)second - 1};
 }
 
-/* The slot's value is exactly this sandbox's own placeholder: raw, "Bearer X", "token X", the
- * password (or user) of Basic, or the signature of what has the form of a token. */
+/* A value without what the rule writes before and after its secret, where both stand there. */
+static struct slice without_affixes(const struct credential *c, struct slice v)
+{
+    size_t before = strlen(c->prefix), after = strlen(c->suffix);
+    if (v.n < before + after || !slice_istarts(v, slice_str(c->prefix)) ||
+        !slice_ends(v, slice_str(c->suffix)))
+        return v;
+    return (struct slice){v.p + before, v.n - before - after};
+}
+
+/* The slot's value is exactly this sandbox's own placeholder: raw, "Bearer X", "token X", with the
+ * rule's own prefix and suffix, the password (or user) of Basic, or the signature of what has the
+ * form of a token. */
 static bool slot_is_placeholder(const struct gate *g, const struct identity *who,
                                 const struct credential *c, struct slice v)
 {
@@ -144,6 +155,8 @@ static bool slot_is_placeholder(const struct gate *g, const struct identity *who
         guard_scan(&s, user);
         return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, user);
     }
+    if (guard_is_own(g, who, c->secret, without_affixes(c, v)))
+        return true;
     static const char *const schemes[] = {"bearer ", "token "};
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         if (slice_istarts(v, slice_str(schemes[i])))

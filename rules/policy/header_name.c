@@ -230,12 +230,14 @@ static const struct slice credential_ends[] = {
     SLICE_INIT("-jwt"),
     SLICE_INIT("-jwt-assertion"),
 };
-/* Such last words where the value alone can tell: where a listing goes on, which state a store had.
- */
+/* Such last words where the value alone can tell: where a listing goes on, which state a store had,
+ * which try of a request this is; and Atlassian's word that a request was not forged (no-check). */
 static const struct slice place_ends[] = {
-    SLICE_INIT("-page-token"),       SLICE_INIT("-next-token"), SLICE_INIT("-continuation-token"),
-    SLICE_INIT("-sync-token"),       SLICE_INIT("-skip-token"), SLICE_INIT("-resume-token"),
-    SLICE_INIT("-ms-session-token"),
+    SLICE_INIT("-page-token"),         SLICE_INIT("-next-token"),
+    SLICE_INIT("-continuation-token"), SLICE_INIT("-sync-token"),
+    SLICE_INIT("-skip-token"),         SLICE_INIT("-resume-token"),
+    SLICE_INIT("-ms-session-token"),   SLICE_INIT("-idempotency-token"),
+    SLICE_INIT("-x-atlassian-token"),
 };
 
 enum { FOLDED_MAX = 200, FOLDED_FRONT = 100 };

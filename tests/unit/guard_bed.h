@@ -38,6 +38,7 @@ enum {
     R_EITHER_PASS,
     R_EACH,
     R_NONE_OF_THESE,
+    R_AFFIXES,
 };
 
 static const char text[] =
@@ -72,7 +73,9 @@ static const char text[] =
     " with: { header: { name: x-api-key, secret: k, or: bearer } } }\n"
     "      - { allow: each.example, with: { header: { name: x-api-key, secret: k, and: bearer } } "
     "}\n"
-    "      - { allow: none.example, with: { bearer: k }, not_credentials: [X-Foo-Token] }\n";
+    "      - { allow: none.example, with: { bearer: k }, not_credentials: [X-Foo-Token] }\n"
+    "      - { allow: affixes.example, with: { header: { name: Authorization, secret: k,"
+    " prefix: 'Token token=', suffix: '=' } } }\n";
 
 static UNUSED int setup(void)
 {

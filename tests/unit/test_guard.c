@@ -114,6 +114,34 @@ static void test_reply(void)
     http_head_free(&h);
 }
 
+/* Clients write what they always write around their key: the rule's prefix and suffix (Key X, Bot
+ * X, Token token=X). The whole of both, or neither. */
+static void test_affixes(void)
+{
+    static const char *const good[][2] = {
+        {"", ""}, {"Token token=", "="}, {"tOKEN Token=", "="}, {"Bearer ", ""}, {"token ", ""}};
+    static const char *const bad[][2] = {{"Token token=", ""},   {"", "="},
+                                         {"Token token=", "=="}, {"Token token=x", "="},
+                                         {"Token token=", ","},  {"Taken token=", "="},
+                                         {"Key ", ""},           {"Token token=", "= a"}};
+    char value[PLACEHOLDER_MAX + 64];
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        (void)snprintf(value, sizeof value, "%s%s%s", good[i][0], mine, good[i][1]);
+        expect(R_AFFIXES, "/", line("Authorization", "", value), "ok");
+        (void)snprintf(value, sizeof value, "%s%s%s", good[i][0], stranger, good[i][1]);
+        expect(R_AFFIXES, "/", line("Authorization", "", value), "cross_sandbox");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        (void)snprintf(value, sizeof value, "%s%s%s", bad[i][0], mine, bad[i][1]);
+        expect(R_AFFIXES, "/", line("Authorization", "", value), "secret_blocked");
+    }
+    expect(R_AFFIXES, "/", "Authorization: Token token==\r\n", "foreign_credential");
+    expect(R_AFFIXES, "/", "Authorization: Token token=\r\n",
+           "foreign_credential"); /* one = is both */
+    expect(R_AFFIXES, "/", "Authorization: =\r\n", "foreign_credential");
+    expect(R_BEARER, "/", line("Authorization", "Key ", mine), "secret_blocked");
+}
+
 static void test_own(void)
 {
     expect(R_BEARER, "/", "", "ok");
@@ -391,6 +419,7 @@ void suite_guard(void)
     CU_add_test(s, "replies", test_reply);
     CU_add_test(s, "known fields", test_known);
     CU_add_test(s, "the sandbox's own placeholder", test_own);
+    CU_add_test(s, "a placeholder between the rule's prefix and suffix", test_affixes);
     CU_add_test(s, "misplaced and foreign placeholders (C7 to C9)", test_misplaced);
     CU_add_test(s, "foreign credentials (B21, C5)", test_foreign);
     CU_add_test(s, "client_credential", test_modes);

@@ -3,8 +3,8 @@
 run it does inside, by as many requests; the key stands in the field where it stood, none is refused, no placeholder
 arrives.
 
-Two of them and one turn each, unless LIBRARIES names some, or `all`, and TURNS says how many turns. With --write: the
-table of doc/clients.md."""
+Some of them and one turn each, unless LIBRARIES names some (by API, package or language), or `all`, and TURNS says how
+many turns. With --write: the table of doc/clients.md."""
 import collections
 import fcntl
 import os
@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, libraries, tap  # noqa: E402
 
-SAMPLE = ["openai", "boto3"]
+SAMPLE = ["python:openai", "python:aws", "node:stripe", "node:telegram", "node:discord"]
 PAGE = os.path.join(durward.TOP, "doc", "clients.md")
 BEGIN, END = "<!-- libraries.t -->\n", "<!-- end of libraries.t -->\n"
 
@@ -28,29 +28,35 @@ def fields(requests, key):
     return {tuple(p.split(" ")[0] for p in libraries.places(r, key)) for r in requests} - {()}
 
 
-def one(t, w, i, x, turns):
+def carry(requests, key):
+    """How many of them have the key."""
+    return sum(libraries.places(r, key) != () for r in requests)
+
+
+def one(t, w, x, turns):
     """-> its row of the table: bare first, for what a library does bare is what is asked of it inside."""
-    key = w.keys[x.name]
+    key = w.key(x)
     said, bare, err = w.bare(x, turns)
     if not t.ok(said.get("turns") == turns, "%s: bare, %d turns (control)" % (x.name, turns), err[-2500:],
                 *["%s %s %s" % (r.method, r.path, r.status) for r in bare[-3:]]):
         return None
     before = len(w.refused())
-    got, inside, err = w.inside(i, x, turns)
+    got, inside, err = w.inside(x, turns)
     refused = w.refused()[before:]
     good = t.ok(got.get("turns") == turns, "%s: inside, %d turns" % (x.name, turns), err[-2500:])
     good &= t.ok(not refused, "%s: 0 of %d requests were refused" % (x.name, len(inside)), *refused[:5])
     good &= t.ok(methods(bare) == methods(inside), "%s: by the same requests" % x.name, methods(bare), methods(inside))
     good &= t.ok(fields(bare, key) == fields(inside, key), "%s: the key where it stood" % x.name, fields(bare, key),
                  fields(inside, key))
+    good &= t.ok(carry(bare, key) <= carry(inside, key), "%s: in as many requests" % x.name, carry(bare, key), carry(inside, key))
     if not good:
         return None
     where = sorted({p for r in inside for p in libraries.places(r, key)})
-    return (x.package, said["version"], x.hosts[0], ", ".join(where), len(bare), len(inside), len(refused))
+    return (x.package, x.language, said["version"], x.hosts[0], ", ".join(where), len(bare), len(inside), len(refused))
 
 
 def line(r):
-    return "| %s | %s | %s | %s | %d | %d | %d |" % r
+    return "| %s | %s | %s | %s | %s | %d | %d | %d |" % r
 
 
 def cells(text):
@@ -59,11 +65,11 @@ def cells(text):
 
 def table(rows):
     """Lines of rows, and what they come to."""
-    lines = ["| library | version | host | the key arrives in | requests bare | inside | refused |",
-             "|---|---|---|---|---|---|---|"] + rows
+    lines = ["| library | language | version | host | the key arrives in | requests bare | inside | refused |",
+             "|---|---|---|---|---|---|---|---|"] + rows
     found = [cells(x) for x in rows]
-    sums = [sum(int(x[n]) for x in found) for n in (4, 5, 6)]
-    return lines + ["| %d libraries | | | | %d | %d | %d |" % (len(found), *sums)]
+    sums = [sum(int(x[n]) for x in found) for n in (5, 6, 7)]
+    return lines + ["| %d libraries | | | | | %d | %d | %d |" % (len(found), *sums)]
 
 
 def write(rows):
@@ -72,9 +78,9 @@ def write(rows):
         fcntl.flock(f, fcntl.LOCK_EX)
         page = f.read()
         begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-        known = {cells(x)[0]: x for x in page[begin:end].splitlines()[2:-1]}
-        known.update((r[0], line(r)) for r in rows)
-        kept = [known[x.package] for x in libraries.LIBRARIES if x.package in known]
+        known = {tuple(cells(x)[:2]): x for x in page[begin:end].splitlines()[2:-1]}
+        known.update((r[:2], line(r)) for r in rows)
+        kept = [known[x.package, x.language] for x in libraries.LIBRARIES if (x.package, x.language) in known]
         f.seek(0)
         f.write(page[:begin] + "\n".join(table(kept)) + "\n" + page[end:])
         f.truncate()
@@ -83,22 +89,23 @@ def write(rows):
 def main(t):
     asked = os.environ.get("LIBRARIES", "").split() or SAMPLE
     turns = int(os.environ.get("TURNS", "1"))
-    chosen = [x for x in libraries.LIBRARIES if asked == ["all"] or x.name in asked]
+    chosen = [x for x in libraries.LIBRARIES if x.goes_by(asked)]
     there = [x for x in chosen if x.folder()]
     if there != chosen:
-        t.skip("client libraries", "some are not there: run tests/functional/clients/setup (it needs Python 3.11)")
+        t.skip("client libraries", "some are not there: run tests/functional/clients/setup (it needs Python 3.11, Node 20)")
     if not there:
         return
     w = libraries.World(t, there)
-    rows = [r for i, x in enumerate(there) for r in [t.part(one, t, w, i, x, turns)] if r]
+    rows = [r for x in there for r in [t.part(one, t, w, x, turns)] if r]
     for text in table([line(r) for r in rows]):
         t.diag(text)
+    w.close()
     for text in w.outputs:
         w.scanner.search(text, "a client's output")
     w.scanner.tree(w.d.audit_dir)
     t.ok(not w.scanner.hits, "no secret in outputs and records", *map(str, w.scanner.hits))
     stray = [r.path for o in w.origins.values() for r in o.requests for k in w.given if k.encode() in r.raw + r.body]
-    t.ok(all(w.given) and len(w.given) == len(there) and not stray, "no placeholder arrived", w.given, *stray)
+    t.ok(len(w.given) == len(w.env) and not stray, "no placeholder arrived", w.given, *stray)
     if "--write" in sys.argv:
         write(rows)
 

@@ -21,7 +21,7 @@ def events(conn, req, items, named=False, end=False):
 def chat(req, conn):
     """What OpenAI's clients speak."""
     whole = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m",
-             "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+             "system_fingerprint": "f", "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
     if not req.json().get("stream"):
         conn.reply(req, 200, dict(whole, choices=[{"index": 0, "finish_reason": "stop",
                                                    "message": {"role": "assistant", "content": TEXT}}]))

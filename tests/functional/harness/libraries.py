@@ -1,123 +1,66 @@
 """Vendors' own client libraries as their documents begin, bare and inside of `durward run`, against doubles of the
-vendors' APIs: which hosts each asks, by which rule, and how those answer it."""
+vendors' APIs (apis.py has them)."""
 import base64
 import glob
 import json
 import os
 import re
+import shutil
 
-from . import answers, bare, durward, origin, scan
+from . import apis, bare, durward, origin, scan
 
-TEXT, fixed = answers.TEXT, answers.fixed
 AKIA = "AKIAEXAMPLE7REALKEY0"
 
 
+def first(patterns):
+    return next((p for pattern in patterns for p in glob.glob(pattern)), None)
+
+
 class Library:
-    """rule: the name of a preset, or what `with` holds of KEY. hosts: those it asks. package: as its registry has it."""
+    """One that speaks an API, in a language."""
 
-    def __init__(self, name, rule, hosts, package=None, prefix="key-", kind=None):
-        self.name, self.rule, self.hosts, self.package = name, rule, hosts, package or name
-        self.prefix, self.kind = prefix, kind
+    def __init__(self, language, package, api):
+        self.language, self.package, self.api = language, package, api
+        self.name, self.hosts = "%s:%s" % (language, api.name), api.hosts
 
-    @property
-    def aws(self):
-        return isinstance(self.rule, dict) and "aws" in self.rule
-
-    def rules(self):
-        """What a policy says of it; KEY is the secret."""
-        if isinstance(self.rule, str):
-            return [{"use": self.rule, "secret": "KEY"}]
-        return [{"allow": self.hosts, "with": self.rule}]
+    def goes_by(self, names):
+        """Is it one of these? By its API, its package, its language or all of it."""
+        return bool({"all", self.name, self.api.name, self.package, self.language} & set(names))
 
     def folder(self):
-        """The environment that has it, or None."""
-        folder = os.path.join(durward.clients_dir(), "sdks")
+        """The folder that has it, or None."""
+        return getattr(self, "_" + self.language)()
+
+    def _python(self):
         name = re.sub("[-_.]+", "_", self.package)
-        there = [p for n in (name, name.lower())
-                 for p in glob.glob(os.path.join(folder, "lib/python3*/site-packages", n + "-*.dist-info"))]
-        return folder if there else None
+        for folder in (os.path.join(durward.clients_dir(), x) for x in ("sdks", "libraries/venv")):
+            if first(os.path.join(folder, "lib/python3*/site-packages", n + "-*.dist-info") for n in (name, name.lower())):
+                return os.path.realpath(folder)
+        return None
+
+    def _node(self):
+        folder = os.path.join(durward.clients_dir(), "libraries")
+        there = os.path.exists(os.path.join(folder, "node_modules", self.package, "package.json")) and shutil.which("node")
+        return os.path.realpath(folder) if there else None
+
+    def _go(self):
+        folder = os.path.join(durward.clients_dir(), "libraries/go-bin")
+        return os.path.realpath(folder) if os.path.exists(os.path.join(folder, "library")) else None
+
+    def bound(self):
+        """What of its folder a sandbox needs."""
+        return os.path.join(self.folder(), "node_modules") if self.language == "node" else self.folder()
 
     def argv(self, key, turns):
-        return [os.path.join(self.folder(), "bin", "python"), "-B", os.path.join(durward.INSIDE, "library.py"),
-                self.name, str(turns), key]
+        rest = [self.api.name, self.package, str(turns), key]
+        if self.language == "go":
+            return [os.path.join(self.folder(), "library")] + rest
+        if self.language == "node":
+            return ["node", os.path.join(durward.INSIDE, "library.mjs"), self.folder()] + rest
+        return [os.path.join(self.folder(), "bin", "python"), "-B", os.path.join(durward.INSIDE, "library.py")] + rest
 
 
-LIBRARIES = (
-    Library("openai", "openai", ["api.openai.com"]),
-    Library("anthropic", "anthropic", ["api.anthropic.com"]),
-    Library("genai", "gemini", ["generativelanguage.googleapis.com"], "google-genai"),
-    Library("mistral", "mistral", ["api.mistral.ai"], "mistralai"),
-    Library("cohere", "cohere", ["api.cohere.com"]),
-    Library("huggingface", "huggingface", ["huggingface.co", "router.huggingface.co"], "huggingface_hub"),
-    Library("boto3", {"aws": "KEY"}, ["acme.s3.eu-west-1.amazonaws.com", "dynamodb.eu-west-1.amazonaws.com"]),
-    Library("github", "github", ["api.github.com"], "PyGithub", kind="github-pat", prefix="ghp_"),
-    Library("gitlab", "gitlab", ["gitlab.com"], "python-gitlab"),
-)
-
-
-# ---- what the doubles say ----
-
-def raw(body, kind, status=200):
-    return lambda req, conn: conn.reply(req, status, body, kind=kind)
-
-
-def pages(req, conn):
-    """A bucket of S3: objects, and what is in it."""
-    if req.method == "PUT":
-        conn.reply(req, 200, b"", [("ETag", '"d"')])
-    elif "list-type" in req.query:
-        conn.reply(req, 200, "<ListBucketResult><Name>acme</Name><Contents><Key>door.txt</Key><Size>17</Size></Contents>"
-                   "</ListBucketResult>", kind="application/xml")
-    else:
-        conn.reply(req, 200, TEXT, [("ETag", '"d"')], kind="text/plain")
-
-
-def either(post, get):
-    return lambda req, conn: (post if req.method in ("POST", "PUT") else get)(req, conn)
-
-
-def listed(req, conn):
-    """Models, as OpenAI and as Anthropic list them."""
-    conn.reply(req, 200, {"object": "list", "has_more": False, "first_id": "m", "last_id": "m", "data": [
-        {"id": "m", "type": "model", "object": "model", "created": 1, "owned_by": "x", "display_name": "m",
-         "created_at": "2026-01-01T00:00:00Z"}]})
-
-
-USER = {"login": "octo", "id": 1, "node_id": "u", "bio": TEXT, "type": "User", "url": "https://api.github.com/user"}
-REPO = {"id": 1, "name": "door", "full_name": "acme/door", "description": TEXT, "owner": USER,
-        "url": "https://api.github.com/repos/acme/door"}
-VECTORS = {"object": "list", "id": "e", "model": "m", "usage": {"total_tokens": 1, "prompt_tokens": 1},
-           "data": [{"object": "embedding", "index": 0, "embedding": [0.5, 0.25]}]}
-FILE = {"id": "file-1", "object": "file", "bytes": 5, "created_at": 1, "filename": "door.txt", "purpose": "assistants",
-        "status": "processed"}
-ISSUE = {"id": 7, "number": 7, "title": TEXT, "url": "https://api.github.com/x"}
-ITEM = {"Item": {"id": {"S": "1"}, "text": {"S": TEXT}}}
-ANSWERS = (  # (host, path, how that API answers)
-    ("", r"/chat/completions$", answers.chat), ("", r":(stream)?[gG]enerateContent$", answers.gemini),
-    ("", r"/v1/messages$", answers.messages), ("", r"/v1/messages/count_tokens$", fixed({"input_tokens": 3})),
-    ("", r":countTokens$", fixed({"totalTokens": 3})), ("cohere", r"^/v2/chat$", answers.cohere),
-    ("openai|anthropic", r"^/v1/models$", listed), ("openai|mistral", r"^/v1/embeddings$", fixed(VECTORS)),
-    ("openai", r"^/v1/files$", fixed(FILE)),
-    ("huggingface", r"^/api/whoami-v2$", fixed({"type": "user", "name": "octo", "orgs": []})),
-    (r"s3\.", r"^/", pages), ("dynamodb", r"^/$", raw(json.dumps(ITEM), "application/x-amz-json-1.0")),
-    ("github", r"^/user$", fixed(USER)), ("github", r"^/repos/acme/door$", fixed(REPO)),
-    ("github", r"^/repos/acme/door/issues(/7)?$", either(
-        raw(json.dumps(dict(ISSUE, number=8)), "application/json", 201), fixed(ISSUE))),
-    ("gitlab", r"/projects/1$", fixed({"id": 1, "description": TEXT})),
-    ("gitlab", r"/projects/1/issues$", fixed([{"id": 7, "iid": 7, "title": TEXT}])),
-)
-
-
-def double(host):
-    known = [(path, answer) for where, path, answer in ANSWERS if re.search(where, host)]
-
-    def handler(req, conn):
-        for path, answer in known:
-            if re.search(path, req.path):
-                answer(req, conn)
-                return
-        conn.reply(req, 404, {"message": "the double has no " + req.path})
-    return handler
+LIBRARIES = tuple(Library(language, package, api) for api in apis.APIS for language, package in api.packages.items())
 
 
 def decoded(value):
@@ -144,35 +87,53 @@ def places(req, key):
 
 
 class World:
-    """Doubles of all hosts of some libraries, a bare place and one sandbox with a rule for each library."""
+    """Doubles of all hosts of some libraries, a bare place, and one sandbox whose policy has the rules of all of them:
+    libraries of one API have its key together."""
 
     def __init__(self, t, libraries):
-        self.t, self.libraries, self.d = t, libraries, durward.Durward(t)
-        self.scanner, self.keys, self.origins = scan.Scanner(), {}, {}
-        for host in sorted({h for x in libraries for h in x.hosts}):
-            self.origins[host] = origin.Origin(t, self.d.ca, host, double(host))
+        self.t, self.d, self.scanner = t, durward.Durward(t), scan.Scanner()
+        self.variables, self.keys, self.rules, self.env, self.outputs = {}, {}, [], {}, []
+        self.now = None  # the API whose library runs: two may have a host together
+        by_host = {}
+        for x in libraries:
+            for host in x.hosts:
+                by_host.setdefault(host, {})[x.api.name] = x.api.handler()
+            self._key(x)
+        cert = self.d.ca.issue(*sorted(by_host))  # one for all: each costs three runs of openssl
+        self.origins = {}
+        for host, by_api in sorted(by_host.items()):
+            self.origins[host] = origin.Origin(t, self.d.ca, host, self._double(by_api), cert=cert)
             self.d.origin(host, self.origins[host])
-        for i, x in enumerate(libraries):
-            self._key(i, x)
-        self.outputs, self.given = [], []
+        self.d.policy("agents", self.rules, self.env)
+        self.box = durward.Sandbox(self.d, binds=["%s:%s:ro" % (f, f) for f in sorted({x.bound() for x in libraries})])
+        self.given = self.box.sh("env | sed -n 's/^KEY_[0-9]*=//p'")[1].split()
 
-    def _key(self, i, x):
-        """Its key, and a policy with nothing but its rule."""
-        value, name = scan.canary(x.prefix), "k%d" % i
-        self.scanner.add(name, value)
-        self.d.secret(name, value, **({"kind": x.kind} if x.kind else {}))
-        self.keys[x.name] = AKIA if x.aws else value.decode()
-        if x.aws:
-            self.d.secret("id", AKIA)
-            self.d.secrets["aws%d" % i] = {"aws_key": {"access_key_id": "id", "secret_access_key": name}}
-            name = "aws%d" % i
-        rules = json.loads(json.dumps(x.rules()).replace('"KEY"', json.dumps(name)))
-        self.d.policy("p%d" % i, rules, {"KEY": "{{placeholder %s}}" % name})
+    def _double(self, by_api):
+        return lambda req, conn: by_api[self.now](req, conn)
+
+    def _key(self, x):
+        """The key of its API, with the rules for it."""
+        text = json.dumps(x.api.rules())
+        if text not in self.variables:
+            n = len(self.variables)
+            value, name, self.variables[text] = scan.canary(x.api.prefix), "k%d" % n, "KEY_%d" % n
+            self.scanner.add(name, value)
+            self.d.secret(name, value, **({"kind": x.api.kind} if x.api.kind else {}))
+            self.keys[text] = AKIA if x.api.aws else value.decode()
+            if x.api.aws:
+                self.d.secret("id", AKIA)
+                self.d.secrets["aws%d" % n] = {"aws_key": {"access_key_id": "id", "secret_access_key": name}}
+                name = "aws%d" % n
+            self.rules += json.loads(text.replace('"KEY"', json.dumps(name)))
+            self.env["KEY_%d" % n] = "{{placeholder %s}}" % name
+
+    def key(self, x):
+        return self.keys[json.dumps(x.api.rules())]
 
     def trust(self):
         """What the bare run's programs know of the doubles' authority."""
         pem = self.d.ca.pem
-        names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE")
+        names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
         return dict({n: pem for n in names}, LANG="C.UTF-8", PATH="/usr/local/bin:/usr/bin:/bin")
 
     def count(self, hosts):
@@ -180,22 +141,18 @@ class World:
 
     def bare(self, x, turns):
         """-> (what it printed, its requests, its errors)"""
-        before = self.count(x.hosts)
+        before, self.now = self.count(x.hosts), x.api.name
         b = bare.Bare(self.t, {h: self.origins[h] for h in x.hosts}, self.d.work, self.d.env["HOME"])
-        said = b.run(x.argv(self.keys[x.name], turns), self.trust(), timeout=300)
+        said = b.run(x.argv(self.key(x), turns), self.trust(), timeout=300)
         return self.outcome(said.returncode, said.stdout, said.stderr, before)
 
-    def inside(self, i, x, turns):
-        before = self.count(x.hosts)
-        flags = ["--policy", "p%d" % i]
-        for bind in ("%s:%s:ro" % (f, f) for f in (durward.INSIDE, x.folder())):
-            flags += ["--bind", bind]
-        argv = " ".join('"$KEY"' if w == "KEY" else "'%s'" % w for w in x.argv("KEY", turns))
-        r = self.d.run(["sh", "-c", "printenv KEY >key.txt; " + argv], flags, timeout=300)
-        with open(os.path.join(self.d.work, "key.txt"), encoding="utf-8") as f:
-            self.given.append(f.read().strip())
-        self.outputs += [r.stdout, r.stderr]
-        return self.outcome(r.returncode, r.stdout, r.stderr, before)
+    def inside(self, x, turns):
+        before, self.now = self.count(x.hosts), x.api.name
+        variable = self.variables[json.dumps(x.api.rules())]
+        argv = " ".join('"$%s"' % variable if w == "KEY" else "'%s'" % w for w in x.argv("KEY", turns))
+        status, out, err = self.box.sh(argv, timeout=300)
+        self.outputs += [out, err]
+        return self.outcome(status, out, err, before)
 
     def outcome(self, status, out, err, before):
         new = [r for h, n in before.items() for r in self.origins[h].requests[n:]]
@@ -210,3 +167,6 @@ class World:
     def refused(self):
         return ["%s %s %s %s %s" % (r.get("authority"), r.get("method"), r.get("path"), r.get("code"), r.get("detail"))
                 for r in self.d.kinds("denied")]
+
+    def close(self):
+        self.outputs.append(self.box.close()[1])

@@ -1,31 +1,13 @@
-"""A vendor's own library for Python, as its documents begin: library.py NAME TURNS KEY. One client makes TURNS
-turns of some calls each; every answer is looked at. Prints {"turns": N, "version": ..., "seconds": ...} as JSON."""
+"""A vendor's own library for Python, as its documents begin: library.py API PACKAGE TURNS KEY. One client makes TURNS
+turns of some calls each; every answer is looked at. Prints {"turns": N, "version": ..., "seconds": ...} as JSON.
+What is called once a turn stands in library_apis.py."""
 import json
 import sys
 import time
 from importlib.metadata import version
 
-TEXT = "The door is kept."
-SAY = [{"role": "user", "content": "Is the door kept?"}]
-
-
-def same(got, want=TEXT):
-    if got != want:
-        raise AssertionError("%r instead of %r" % (got, want))
-
-
-def joined(parts):
-    return "".join(p for p in parts if p)
-
-
-def chats(c):
-    """Calls of a client that is made as OpenAI's."""
-    def turn(n):
-        same(c.chat.completions.create(model="m", messages=SAY).choices[0].message.content)
-        parts = c.chat.completions.create(model="m", messages=SAY, stream=True)
-        same(joined(p.choices[0].delta.content for p in parts if p.choices))
-    return turn
-
+import library_apis
+from library_apis import SAY, TEXT, chats, joined, same
 
 def openai(key):
     from openai import OpenAI
@@ -99,7 +81,7 @@ def huggingface(key):
     return turn
 
 
-def boto3(key):
+def aws(key):
     import boto3 as b
     how = {"region_name": "eu-west-1", "aws_access_key_id": key, "aws_secret_access_key": "x"}
     s3, table = b.client("s3", **how), b.client("dynamodb", **how)
@@ -135,17 +117,13 @@ def gitlab(key):
     return turn
 
 
-PACKAGES = {"genai": "google-genai", "mistral": "mistralai", "huggingface": "huggingface_hub", "github": "PyGithub",
-            "gitlab": "python-gitlab"}
-
-
 def main():
-    name, turns, key = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    name, package, turns, key = sys.argv[1].replace("-", "_"), sys.argv[2], int(sys.argv[3]), sys.argv[4]
     began = time.monotonic()
-    turn = globals()[name](key)
+    turn = (globals().get(name) or getattr(library_apis, name))(key)
     for n in range(turns):
         turn(n + 1)
-    print(json.dumps({"turns": turns, "version": version(PACKAGES.get(name, name)),
+    print(json.dumps({"turns": turns, "version": version(package),
                       "seconds": round(time.monotonic() - began, 2)}))
 
 

@@ -20,6 +20,7 @@ enum scheme {
     SCHEME_POSTGRES,
     SCHEME_REDIS,
     SCHEME_MYSQL,
+    SCHEME_SMTP,
     SCHEME_ENDS
 };
 enum host_kind { HOST_NAME = 1, HOST_IPV4, HOST_IPV6 };
@@ -34,9 +35,9 @@ struct authority {
     unsigned char ip[16];     /* IPv4: first four; IPv6: all */
 };
 
-/* "http" | "https" | "ssh" | "postgres" | "redis" | "mysql" */
+/* "http" | "https" | "ssh" | "postgres" | "redis" | "mysql" | "smtp" */
 const char *scheme_name(enum scheme s);
-uint16_t scheme_port(enum scheme s); /* 80 | 443 | 22 | 5432 | 6379 | 3306 */
+uint16_t scheme_port(enum scheme s); /* 80 | 443 | 22 | 5432 | 6379 | 3306 | 587 */
 /* HTTP, in TLS or not: what a gate speaks itself. The others have brokers (broker.h). */
 bool scheme_is_http(enum scheme s);
 

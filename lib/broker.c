@@ -6,6 +6,7 @@ static const struct broker brokers[BROKERS] = {
     {SCHEME_POSTGRES, ROLE_POSTGRES_FRONT, ROLE_POSTGRES_BACK, true},
     {SCHEME_REDIS, ROLE_REDIS_FRONT, ROLE_REDIS_BACK, true},
     {SCHEME_MYSQL, ROLE_MYSQL_FRONT, ROLE_MYSQL_BACK, true},
+    {SCHEME_SMTP, ROLE_SMTP_FRONT, ROLE_SMTP_BACK, true},
 };
 
 const struct broker *broker_at(size_t i)

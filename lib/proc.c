@@ -43,6 +43,8 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_REDIS_BACK] = "redis-back",
     [ROLE_MYSQL_FRONT] = "mysql-front",
     [ROLE_MYSQL_BACK] = "mysql-back",
+    [ROLE_SMTP_FRONT] = "smtp-front",
+    [ROLE_SMTP_BACK] = "smtp-back",
 };
 
 static enum role self = ROLE_NONE;

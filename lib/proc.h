@@ -29,6 +29,8 @@ enum role {
     ROLE_REDIS_BACK,
     ROLE_MYSQL_FRONT,
     ROLE_MYSQL_BACK,
+    ROLE_SMTP_FRONT,
+    ROLE_SMTP_BACK,
     ROLE_COUNT
 };
 

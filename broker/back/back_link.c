@@ -127,6 +127,10 @@ void back_link_upgrade(struct back_link *l)
     l->up = false;
     io_callback(l->io, on_io, l);
     io_deadline(l->io, l->back->limits.dial_seconds);
+    if (io_out_len(l->io) == 0) {
+        begin_tls(l);
+        return;
+    }
     io_high_mark(l->io, 1); /* it says when nothing is left */
     io_flush_soon(l->io);
 }

@@ -184,6 +184,9 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
     [DERIVED_MYSQL_LOGIN] = {NULL, MADE,
                              FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                     ELSE(AUTH, WORD, "caching_sha2"))},
+    [DERIVED_SMTP_LOGIN] = {NULL, MADE,
+                            FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
+                                   ELSE(AUTH, WORD, "plain"))},
 };
 
 static enum derived_kind kind_of(const json_t *object)

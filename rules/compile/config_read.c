@@ -108,6 +108,7 @@ static const struct key secret_keys[] = {
     KEY("postgres_login", OWN, "", ""),
     KEY("redis_login", OWN, "", ""),
     KEY("mysql_login", OWN, "", ""),
+    KEY("smtp_login", OWN, "", ""),
     KEY("login", OWN, "",
         "`{ format: NAME, file: FILE, entry: ENTRY, part: PART }`: one text of a file that another "
         "program keeps its login in, with the checks of `file`, see *Logins of other programs*"),

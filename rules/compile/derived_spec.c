@@ -39,6 +39,7 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_POSTGRES_LOGIN] = "postgres_login",
         [DERIVED_REDIS_LOGIN] = "redis_login",
         [DERIVED_MYSQL_LOGIN] = "mysql_login",
+        [DERIVED_SMTP_LOGIN] = "smtp_login",
     };
     return names[k];
 }

@@ -33,10 +33,12 @@ static int parse_scheme(struct slice *rest, struct pattern *ret, struct err *err
         ret->scheme = SCHEME_REDIS;
     else if (slice_eq_str(scheme, "mysql"))
         ret->scheme = SCHEME_MYSQL;
+    else if (slice_eq_str(scheme, "smtp") || slice_eq_str(scheme, "smtps"))
+        ret->scheme = SCHEME_SMTP;
     else if (!slice_eq_str(scheme, "https"))
-        return bad(
-            err, ret->text,
-            "the scheme must be https (or none), http, ssh, postgres, redis, rediss or mysql");
+        return bad(err, ret->text,
+                   "the scheme must be https (or none), http, ssh, postgres, redis, rediss, mysql, "
+                   "smtp or smtps");
     *rest = (struct slice){rest->p + mark + 3, rest->n - (size_t)mark - 3};
     return 0;
 }

@@ -99,7 +99,7 @@ int policy_add(struct policy *p, const struct node *rule, struct err *err)
     e->rule.index = (unsigned)p->n_rules;
     e->credential = credential_number(p, e->rule.credential);
     e->terms = e->deny ? 0 : terms_number(p, rule, e);
-    if (!e->deny && (e->rule.ssh || e->rule.postgres || e->rule.redis || e->rule.mysql))
+    if (!e->deny && rule_is_of_broker(&e->rule))
         e->rule.said = rule_all_said(p->arena, rule);
     p->index.mixed = p->index.mixed || e->read_only;
     e->json = rule_json(p->arena, rule);

@@ -38,6 +38,7 @@ enum credential_kind {
     CREDENTIAL_POSTGRES,    /* the vault proves a login's password with it */
     CREDENTIAL_REDIS,       /* the vault gives it to a broker's back for a login */
     CREDENTIAL_MYSQL,       /* the vault proves it, or gives it for a login */
+    CREDENTIAL_SMTP,        /* the vault gives it to a broker's back for a login */
     CREDENTIAL_SSH_KEY,     /* the vault signs a broker's login with it */
 };
 
@@ -142,9 +143,16 @@ struct rule {
     const struct postgres_terms *postgres; /* of postgres:// (postgres_rule.h), likewise */
     const struct redis_terms *redis;       /* of redis:// and rediss:// (redis_rule.h), likewise */
     const struct mysql_terms *mysql;       /* of mysql:// (mysql_rule.h), likewise */
+    const struct smtp_terms *smtp;         /* of smtp:// and smtps:// (smtp_rule.h), likewise */
     const struct ssh_terms *ssh; /* its patterns are of ssh:// (ssh_rule.h); NULL: they are not */
     const char *said; /* of both: all that the rule says but its patterns; NULL: of another */
 };
+
+/* Of a protocol that is not HTTP. */
+static inline bool rule_is_of_broker(const struct rule *r)
+{
+    return r->ssh || r->postgres || r->redis || r->mysql || r->smtp;
+}
 
 enum { CAPTURE_BODY_MAX = 16000 };
 

@@ -141,7 +141,7 @@ static const struct rule_entry *read_rule(const struct policy *p, size_t i)
     if (good) {
         e->rule.index = (unsigned)i;
         e->terms = r->terms;
-        if (!e->deny && (e->rule.ssh || e->rule.postgres || e->rule.redis || e->rule.mysql))
+        if (!e->deny && rule_is_of_broker(&e->rule))
             e->rule.said = rule_all_said(p->arena, &one);
         if (e->rule.credential && r->flags & RULE_CAPTURED)
             rule_capture_mark(p->arena, &e->rule);

@@ -22,6 +22,7 @@ static bool is_sent(const struct credential *c)
     case CREDENTIAL_POSTGRES:
     case CREDENTIAL_REDIS:
     case CREDENTIAL_MYSQL:
+    case CREDENTIAL_SMTP:
         return false;
     default:
         return true;

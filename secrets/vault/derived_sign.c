@@ -40,6 +40,11 @@ struct secret *derived_told(const struct derived *m, struct slice value)
         int n = snprintf(text, sizeof text, "mysql %s", derived_text(m, SPEC_USER));
         return secret_new(text, (size_t)n);
     }
+    if (m->kind == DERIVED_SMTP_LOGIN) {
+        int n = snprintf(text, sizeof text, "smtp %s %s", derived_text(m, SPEC_AUTH),
+                         derived_text(m, SPEC_USER));
+        return secret_new(text, (size_t)n);
+    }
     if (m->kind >= DERIVED_HMAC_KEY) {
         int n =
             snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_ALGORITHM),
@@ -75,7 +80,8 @@ static int prove(const struct derived *m, struct slice password, uint32_t scheme
                    "the server wants a weaker login than 'auth: %s' of its declaration", auth);
 }
 
-/* Redis knows no proof of a password: the back of its broker is given it, for one AUTH. */
+/* Redis knows no proof of a password, nor do mail servers a common one: the back of their broker is
+ * given it, for one AUTH. */
 static int give(struct slice password, uint32_t scheme, struct slice text, struct buf *out,
                 struct err *err)
 {
@@ -98,7 +104,7 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
         return text_sign_http(value, derived_text(m, SPEC_ALGORITHM), text, out, err);
     if (m->kind == DERIVED_POSTGRES_LOGIN)
         return prove(m, value, scheme, text, out, err);
-    if (m->kind == DERIVED_REDIS_LOGIN)
+    if (m->kind == DERIVED_REDIS_LOGIN || m->kind == DERIVED_SMTP_LOGIN)
         return give(value, scheme, text, out, err);
     if (m->kind == DERIVED_MYSQL_LOGIN)
         return mysql_proof(value, derived_text(m, SPEC_AUTH), scheme, text, out, err);

@@ -125,7 +125,7 @@ static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const c
     struct buf out;
     a->more = NULL;
     vault_asked_free(a);
-    buf_init(&out, SSH_SIGNATURE_MAX);
+    buf_init(&out, SECRET_CLIENT_SIGNATURE_MAX);
     if (value == NULL)
         answer(c, req, NULL, why);
     else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,

@@ -33,7 +33,7 @@ def kernel(bed, rows, who, role, may=()):
     r = rows(role + " to kernel")
     r.refused(who, seat.calls_of_all(may))
     uid, root = who.call("getuid"), os.geteuid() == 0
-    r.row("its uid", 61700 < uid < 61720 if root else uid == os.geteuid(), "%d" % uid)
+    r.row("its uid", 61700 < uid < 61730 if root else uid == os.geteuid(), "%d" % uid)
     for what, path in (("a secret", bed.s.d.secrets["github"]["file"]),
                        ("the log's signing key", "/proc/%d/environ" % os.getpid())):
         if root or "opens a file" not in may:

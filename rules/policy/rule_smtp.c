@@ -1,0 +1,133 @@
+/* Reads a rule whose patterns are of smtp:// or smtps://: to whom messages may go and from whom,
+ * how large they may be, and as whom they are handed over. */
+#include "rule_broker.h"
+#include "smtp_rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int read_addresses(struct arena *a, const struct node *rule, const char *key,
+                          const char *const **ret, size_t *n_ret, struct err *err)
+{
+    struct node n, item;
+    size_t count;
+    const char *text;
+    if (!node_get(rule, key, &n))
+        return 0;
+    if (node_strings(&n, &count, err) < 0)
+        return -1;
+    if (count == 0 || count > SMTP_PATTERNS_MAX)
+        return node_fail(&n, err, "1 to %d patterns", SMTP_PATTERNS_MAX);
+    const char **list = arena_zalloc(a, count, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        if (node_strings_at(&n, i, &item, &text, err) < 0)
+            return -1;
+        if (!smtp_pattern_ok(slice_str(text)))
+            return node_fail(&item, err,
+                             "'%.100s' is not an address as 'ops@example.com' or '*@example.com', "
+                             "nor one of the names below a domain, '*@*.example.com'",
+                             text);
+        list[i] = arena_str(a, text);
+    }
+    *ret = list;
+    *n_ret = count;
+    return 0;
+}
+
+static int read_terms(struct rule_broker_reading *r, bool implicit, struct err *err)
+{
+    struct smtp_terms *t = arena_zalloc(r->arena, 1, sizeof *t);
+    struct node access;
+    unsigned megabytes = SMTP_MEGABYTES;
+    r->entry->rule.smtp = t;
+    t->implicit = implicit;
+    t->most_recipients = SMTP_RECIPIENTS_MAX;
+    if (node_get(r->rule, "access", &access))
+        return node_fail(&access, err, "'access' has no meaning for mail");
+    if (read_addresses(r->arena, r->rule, "recipients", &t->recipients, &t->n_recipients, err) <
+            0 ||
+        read_addresses(r->arena, r->rule, "senders", &t->senders, &t->n_senders, err) < 0 ||
+        node_key_uint(r->rule, rule_keys, "message_recipients", &t->most_recipients, err) < 0 ||
+        node_key_uint(r->rule, rule_keys, "message_megabytes", &megabytes, err) < 0 ||
+        node_key_bool(r->rule, "allow_plaintext", &t->plain, err) < 0)
+        return -1;
+    t->most_bytes = (uint64_t)megabytes * 1000000;
+    r->entry->rule.allow_plaintext = t->plain;
+    return 0;
+}
+
+static int read_starttls(struct rule_broker_reading *r, struct err *err)
+{
+    return read_terms(r, false, err);
+}
+
+static int read_implicit(struct rule_broker_reading *r, struct err *err)
+{
+    return read_terms(r, true, err);
+}
+
+static int check_place(const struct node *n, const char *text, struct slice rest, struct err *err)
+{
+    if (slice_find(rest, '@') >= 0)
+        return node_fail(n, err, "'%.200s': whom to log in as says the secret: smtp://HOST[:PORT]",
+                         text);
+    if (slice_find(rest, '/') >= 0)
+        return node_fail(n, err,
+                         "'%.200s': write smtp://HOST[:PORT]; to whom messages go is 'recipients'",
+                         text);
+    return 0;
+}
+
+static int read_pattern(struct rule_broker_reading *r, const struct node *n, const char *text,
+                        struct slice rest, struct err *err)
+{
+    if (check_place(n, text, rest, err) < 0)
+        return -1;
+    if (slice_ends(rest, SLICE(":465")))
+        return node_fail(n, err, "'%.200s': at port 465 there is TLS from the first byte: write %s",
+                         text, "smtps://HOST");
+    return rule_broker_arm(r, n, text, text,
+                           r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
+}
+
+/* Without a port it is 465, which is not the scheme's. */
+static int read_pattern_implicit(struct rule_broker_reading *r, const struct node *n,
+                                 const char *text, struct slice rest, struct err *err)
+{
+    char at[PATTERN_MAX + 8];
+    const char *bracket = memrchr(rest.p, ']', rest.n);
+    struct slice behind = rest;
+    if (bracket)
+        behind = (struct slice){bracket, rest.n - (size_t)(bracket - rest.p)};
+    if (check_place(n, text, rest, err) < 0)
+        return -1;
+    snprintf(at, sizeof at, "%s%s", text, slice_find(behind, ':') < 0 ? ":465" : "");
+    return rule_broker_arm(r, n, at, text,
+                           r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
+}
+
+static const char *const keys[] = {"recipients", "senders", "message_recipients",
+                                   "message_megabytes"};
+
+const struct rule_broker rule_smtp = {
+    .mark = SLICE_INIT("smtp://"),
+    .keys = keys,
+    .n_keys = ARRAY_LEN(keys),
+    .also = "allow_plaintext",
+    .with = "smtp_login",
+    .kind = CREDENTIAL_SMTP,
+    .arms = 1,
+    .terms = read_starttls,
+    .pattern = read_pattern,
+};
+
+const struct rule_broker rule_smtps = {
+    .mark = SLICE_INIT("smtps://"),
+    .keys = keys,
+    .n_keys = ARRAY_LEN(keys),
+    .with = "smtp_login",
+    .kind = CREDENTIAL_SMTP,
+    .arms = 1,
+    .terms = read_implicit,
+    .pattern = read_pattern_implicit,
+};

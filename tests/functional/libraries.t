@@ -92,7 +92,8 @@ def main(t):
     chosen = [x for x in libraries.LIBRARIES if x.goes_by(asked)]
     there = [x for x in chosen if x.folder()]
     if there != chosen:
-        t.skip("client libraries", "some are not there: run tests/functional/clients/setup (it needs Python 3.11, Node 20)")
+        t.skip("client libraries", "some are not there: run tests/functional/clients/setup, for all of them "
+               "tests/functional/clients/libraries/setup FOLDER PYTHON all (Python 3.11, Node 20, Go 1.26)")
     if not there:
         return
     w = libraries.World(t, there)

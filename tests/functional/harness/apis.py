@@ -264,7 +264,7 @@ APIS = (
         prefix="sk_live_", python="stripe", node="stripe"),
     Api("slack", BEARER, ["slack.com"], ("/api/(auth.test|chat.postMessage)$", {
         "ok": True, "ts": "1.1", "channel": "C1", "team": TEXT, "message": {"text": TEXT}}), prefix="xoxb-",
-        python="slack_sdk", node="@slack/web-api", go="github.com/slack-go/slack"),
+        python="slack_sdk", node="@slack/web-api"),
     Api("twilio", basic("AC" + 32 * "1"), ["api.twilio.com"], ("POST .*/Messages.json$", (201, {
         "sid": "SM1", "body": TEXT, "status": "queued"})), python="twilio", node="twilio"),
     Api("sendgrid", BEARER, ["api.sendgrid.com"], ("POST /v3/mail/send$", (202,)), prefix="SG.", python="sendgrid",

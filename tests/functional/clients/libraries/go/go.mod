@@ -9,7 +9,6 @@ require (
 	github.com/digitalocean/godo v1.237.0
 	github.com/hashicorp/vault/api v1.23.0
 	github.com/openai/openai-go/v3 v3.98.0
-	github.com/slack-go/slack v0.35.0
 )
 
 require (
@@ -30,7 +29,6 @@ require (
 	github.com/go-logr/logr v1.4.2 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/go-querystring v1.1.0 // indirect
-	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect

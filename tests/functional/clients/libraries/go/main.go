@@ -20,7 +20,6 @@ import (
 	vault "github.com/hashicorp/vault/api"
 	"github.com/openai/openai-go/v3"
 	openaioption "github.com/openai/openai-go/v3/option"
-	"github.com/slack-go/slack"
 )
 
 const text = "The door is kept."
@@ -112,21 +111,9 @@ func useVault(key string) func(int) {
 	}
 }
 
-func useSlack(key string) func(int) {
-	c := slack.New(key)
-	return func(int) {
-		who, err := c.AuthTest()
-		must(err)
-		same(who.Team, text)
-		channel, _, err := c.PostMessage("C1", slack.MsgOptionText("door", false))
-		must(err)
-		same(channel, "C1")
-	}
-}
-
 func main() {
 	apis := map[string]func(string) func(int){"openai": useOpenai, "anthropic": useAnthropic, "s3": useS3,
-		"digitalocean": useDigitalocean, "vault": useVault, "slack": useSlack}
+		"digitalocean": useDigitalocean, "vault": useVault}
 	turns, err := strconv.Atoi(os.Args[3])
 	must(err)
 	turn := apis[os.Args[1]](os.Args[4])

@@ -120,12 +120,15 @@ def live(t, d, c, sid, top):
     shutil.rmtree(os.path.join(top, "moved"))
     t.ok(tap.wait_for(lambda: c.sh(sid, "ls -d moved")[0], 10, 0.1), "deleted here: inside too")
     c.sh(sid, "echo '!*' >.durwardignore; rm -rf .git; echo '[core] hooksPath=/evil' >.durwardignored")
+    c.write(sid, W + "end0", b"0")
+    t.ok(same("end0", b"0") and open(os.path.join(top, ".durwardignore"), "rb").read() == b"*.o\n/cache\n",
+         "what a sandbox makes of .durwardignore stays inside")
     put(top, ".durwardignore", b"*.o\n/cache\nlater*\n")
     put(top, "later1", b"l")
     put(top, "end1", b"e")
     t.ok(same("end1", b"e") and api.refused(c.read, sid, W + "later1"), ".durwardignore is read again, and none comes out")
     t.eq((open(os.path.join(top, ".durwardignore"), "rb").read()[:3], open(os.path.join(top, ".git/config"), "rb").read()), (b"*.o", b"[core]\n"),
-         "what a sandbox makes of it, and of .git, stays inside")
+         "what a sandbox makes of .git stays inside")
     outside = os.path.join(d.dir, "outside")
     os.makedirs(outside)
     put(outside, "kept", b"kept")

@@ -89,6 +89,29 @@ static void break_off(struct broker_stream *s)
     event_active(s->dead, EV_TIMEOUT, 0);
 }
 
+bool broker_stream_send_buf(struct broker_stream *s, struct buf *from)
+{
+    while (buf_len(from) > 0) {
+        struct slice some = buf_slice(from);
+        if (some.n > BROKER_PACKET_MAX)
+            some.n = BROKER_PACKET_MAX;
+        if (broker_stream_send(s, BROKER_DATA, some) <= 0)
+            return false;
+        buf_drain(from, some.n);
+    }
+    buf_shrink(from);
+    return true;
+}
+
+void broker_stream_refuse(struct broker_stream *s, const char *code, const char *text)
+{
+    struct buf b;
+    buf_init(&b, 1024);
+    if (buf_append(&b, code, strlen(code) + 1) == 0 && buf_printf(&b, "%.600s", text) == 0)
+        (void)broker_stream_send(s, BROKER_REFUSED, buf_slice(&b));
+    buf_free(&b);
+}
+
 void broker_stream_break(struct broker_stream *s)
 {
     break_off(s);

@@ -6,6 +6,9 @@
 #ifndef DURWARD_BROKER_STREAM_H
 #define DURWARD_BROKER_STREAM_H
 
+#include <stdbool.h>
+
+#include "buf.h"
 #include "slice.h"
 
 struct event_base;
@@ -41,6 +44,10 @@ void broker_stream_free(struct broker_stream *s); /* NULL is fine; not within it
 /* 1: sent; 0: full, nothing was sent, writable follows; -1: it is dead, closed follows. bytes: at
  * most BROKER_PACKET_MAX. */
 int broker_stream_send(struct broker_stream *s, enum broker_packet type, struct slice bytes);
+/* All of it as BROKER_DATA, and it is drained; what does not fit now stays. True: nothing stays. */
+bool broker_stream_send_buf(struct broker_stream *s, struct buf *from);
+/* BROKER_REFUSED with a code and a text, of which 600 bytes go. */
+void broker_stream_refuse(struct broker_stream *s, const char *code, const char *text);
 void broker_stream_break(struct broker_stream *s); /* it is bad; closed follows */
 /* While it is paused: a far end that goes is over, whatever it has said. */
 void broker_stream_hold(struct broker_stream *s, bool held);

@@ -9,21 +9,6 @@ enum { REFUSED_CODE = 1142, UNKNOWN_THREAD = 1094 };
 
 /* ---- to the back ---- */
 
-/* True: all of it is with the back. */
-static bool send_up(struct mysql_client *c)
-{
-    while (buf_len(&c->up) > 0) {
-        struct slice some = buf_slice(&c->up);
-        if (some.n > BROKER_PACKET_MAX)
-            some.n = BROKER_PACKET_MAX;
-        if (broker_stream_send(c->stream, BROKER_DATA, some) <= 0)
-            return false;
-        buf_drain(&c->up, some.n);
-    }
-    buf_shrink(&c->up);
-    return true;
-}
-
 static void note_refused(struct mysql_client *c, const struct mysql_judged *j)
 {
     struct record r;
@@ -132,13 +117,13 @@ void mysql_talk_turn(struct mysql_client *c)
             return;
         if (io_out_room(c->io) < MYSQL_IO) /* refusals that nobody reads */
             break;
-        if (buf_len(&c->up) >= BROKER_PACKET_MAX && !send_up(c)) {
+        if (buf_len(&c->up) >= BROKER_PACKET_MAX && !broker_stream_send_buf(c->stream, &c->up)) {
             stop(c);
             return;
         }
     }
     io_consumed(c->io);
-    if (!send_up(c)) {
+    if (!broker_stream_send_buf(c->stream, &c->up)) {
         stop(c);
     } else if (c->over) {
         (void)broker_stream_send(c->stream, BROKER_END, SLICE(""));
@@ -150,7 +135,7 @@ void mysql_talk_turn(struct mysql_client *c)
 
 void mysql_talk_writable(struct mysql_client *c)
 {
-    if (!c->blocked || !send_up(c))
+    if (!c->blocked || !broker_stream_send_buf(c->stream, &c->up))
         return;
     c->blocked = false;
     io_resume(c->io);

@@ -62,11 +62,7 @@ void postgres_session_end(struct postgres_session *s, enum record_kind kind, con
 
 void postgres_session_refuse(struct postgres_session *s, const char *code, const char *text)
 {
-    struct buf b;
-    buf_init(&b, 1024);
-    if (buf_append(&b, code, strlen(code) + 1) == 0 && buf_printf(&b, "%.600s", text) == 0)
-        (void)broker_stream_send(s->stream, BROKER_REFUSED, buf_slice(&b));
-    buf_free(&b);
+    broker_stream_refuse(s->stream, code, text);
     postgres_session_end(s, RECORD_ABORTED, code, text);
 }
 

@@ -59,11 +59,7 @@ void redis_session_end(struct redis_session *s, enum record_kind kind, const cha
 
 void redis_session_refuse(struct redis_session *s, const char *code, const char *text)
 {
-    struct buf b;
-    buf_init(&b, 1024);
-    if (buf_append(&b, code, strlen(code) + 1) == 0 && buf_printf(&b, "%.600s", text) == 0)
-        (void)broker_stream_send(s->stream, BROKER_REFUSED, buf_slice(&b));
-    buf_free(&b);
+    broker_stream_refuse(s->stream, code, text);
     redis_session_end(s, RECORD_ABORTED, code, text);
 }
 

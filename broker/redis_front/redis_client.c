@@ -51,21 +51,6 @@ static void deny(struct redis_client *c, const char *kind, const char *code, con
 
 /* ---- the back's stream ---- */
 
-/* True: all of it is with the back. */
-static bool send_up(struct redis_client *c)
-{
-    while (buf_len(&c->up) > 0) {
-        struct slice some = buf_slice(&c->up);
-        if (some.n > BROKER_PACKET_MAX)
-            some.n = BROKER_PACKET_MAX;
-        if (broker_stream_send(c->stream, BROKER_DATA, some) <= 0)
-            return false;
-        buf_drain(&c->up, some.n);
-    }
-    buf_shrink(&c->up);
-    return true;
-}
-
 static void turn(struct redis_client *c)
 {
     struct buf *in = io_in(c->io);
@@ -82,7 +67,8 @@ static void turn(struct redis_client *c)
             return;
         }
         buf_drain(in, had - rest.n);
-        if ((buf_len(&c->up) >= BROKER_PACKET_MAX || buf_len(in) == 0) && !send_up(c)) {
+        if ((buf_len(&c->up) >= BROKER_PACKET_MAX || buf_len(in) == 0) &&
+            !broker_stream_send_buf(c->stream, &c->up)) {
             c->blocked = true;
             io_pause(c->io);
             return;
@@ -141,7 +127,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
 static void on_writable(void *arg)
 {
     struct redis_client *c = arg;
-    if (!c->blocked || !send_up(c))
+    if (!c->blocked || !broker_stream_send_buf(c->stream, &c->up))
         return;
     c->blocked = false;
     io_resume(c->io);

@@ -30,25 +30,10 @@ static int answer(struct smtp_client *c, const char *text)
     return -1;
 }
 
-/* True: all of it is with the back. */
-static bool send_up(struct smtp_client *c)
-{
-    while (buf_len(&c->up) > 0) {
-        struct slice some = buf_slice(&c->up);
-        if (some.n > BROKER_PACKET_MAX)
-            some.n = BROKER_PACKET_MAX;
-        if (broker_stream_send(c->stream, BROKER_DATA, some) <= 0)
-            return false;
-        buf_drain(&c->up, some.n);
-    }
-    buf_shrink(&c->up);
-    return true;
-}
-
 /* True: all of it is with the back, its end too where it has come. */
 static bool send_all(struct smtp_client *c)
 {
-    if (!send_up(c))
+    if (!broker_stream_send_buf(c->stream, &c->up))
         return false;
     if (!c->ended)
         return true;

@@ -75,7 +75,7 @@ bool exchange_outward(struct exchange *x) WUNUSED;
 bool exchange_outward_waits(const struct exchange *x); /* exchange_ask follows */
 void exchange_outward_data(struct exchange *x, const void *p, size_t n);
 void exchange_outward_end(struct exchange *x);
-size_t exchange_outward_room(const struct exchange *x);
+size_t exchange_outward_room(struct exchange *x);
 void exchange_outward_pump(struct exchange *x);
 /* What was found so far, for the record, whoever writes it. */
 void exchange_outward_found(struct exchange *x);

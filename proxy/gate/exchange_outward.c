@@ -204,8 +204,14 @@ void exchange_outward_end(struct exchange *x)
     after(x);
 }
 
-size_t exchange_outward_room(const struct exchange *x)
+/* No more than can go on: what waits here is read from memory that others have used meanwhile. */
+size_t exchange_outward_room(struct exchange *x)
 {
-    const struct detect_stream *s = x->outward->stream;
-    return detect_stream_state(s) == DETECT_PASSES ? detect_stream_room(s) : STREAM_CHUNK;
+    const struct exchange_outward *o = x->outward;
+    if (detect_stream_state(o->stream) != DETECT_PASSES)
+        return STREAM_CHUNK;
+    size_t room = detect_stream_room(o->stream), on = room;
+    if (!o->whole)
+        on = detect_stream_ready(o->stream).n > 0 ? 0 : exchange_pass_room(x);
+    return on < room ? on : room;
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 enum { HELD_MAX = 64 * 1024, LONG = 2048, MASK = '*', MASK_NUMBER = '9' };
+/* Where in held the first byte is: scan_in_place uses what is before it. */
+enum { FIRST = DETECT_BEHIND };
 
 struct detect_stream {
     struct detect_rules rules;
@@ -20,12 +22,14 @@ struct detect_stream {
     bool begun;
     bool rest; /* the next bytes may still be of a match */
     enum detector rest_of;
-    size_t n, ready; /* of held: bytes, and how many of them are decided */
+    size_t n, ready; /* of held, from FIRST on: bytes, and how many of them are decided */
     size_t behind;   /* bytes of text before what is not decided */
-    bool escapes;    /* in what is not decided; else each byte of it is one of held */
+    char before[DETECT_BEHIND];
+    bool escapes; /* in what is not decided; else each byte of it is one of held */
     struct detect_scan scan;
-    size_t look_at; /* that many undecided bytes at least, for another look */
-    char held[HELD_MAX];
+    size_t look_at;              /* that many undecided bytes at least, for another look */
+    size_t most_held, most_text; /* that were ever used of these two */
+    char held[FIRST + HELD_MAX];
     /* The same from `ready` on as text, after `behind` bytes of what went before; and how many
      * bytes of held each byte of it is. */
     char text[DETECT_BEHIND + HELD_MAX];
@@ -58,7 +62,8 @@ void detect_stream_free(struct detect_stream *s)
     if (s == NULL)
         return;
     detector_set_free(s->set);
-    explicit_bzero(s, sizeof *s);
+    explicit_bzero(s->text, s->most_text);
+    explicit_bzero(s, offsetof(struct detect_stream, held) + FIRST + s->most_held);
     free(s);
 }
 
@@ -141,11 +146,22 @@ static size_t plain_run(enum detect_form form, struct slice in)
     return i;
 }
 
+static struct slice undecided(const struct detect_stream *s)
+{
+    return (struct slice){s->held + FIRST + s->ready, s->n - s->ready};
+}
+
+static void text_used(struct detect_stream *s, size_t n)
+{
+    s->most_text = n > s->most_text ? n : s->most_text;
+}
+
 /* What is not decided as text; returns how long that is, with what went before it. */
 static size_t read_text(struct detect_stream *s, bool whole)
 {
-    struct slice in = {s->held + s->ready, s->n - s->ready};
+    struct slice in = undecided(s);
     size_t n = s->behind;
+    memcpy(s->text, s->before, n);
     s->escapes = false;
     while (in.n > 0) {
         size_t run = plain_run(s->form, in), used = 0;
@@ -165,6 +181,7 @@ static size_t read_text(struct detect_stream *s, bool whole)
         s->width[n++] = (unsigned char)used;
         in = (struct slice){in.p + used, in.n - used};
     }
+    text_used(s, n);
     return n;
 }
 
@@ -198,7 +215,7 @@ static bool is_number(const struct detect_stream *s, const struct detect_match *
 static void mask(struct detect_stream *s, const struct detect_match *m)
 {
     char with = is_number(s, m) ? MASK_NUMBER : MASK;
-    char *to = s->held + s->ready + written(s, s->behind, m->at);
+    char *to = s->held + FIRST + s->ready + written(s, s->behind, m->at);
     for (size_t i = m->at; i < m->at + m->n; i++) {
         size_t n = s->escapes ? s->width[i] : 1;
         if ((unsigned char)s->text[i] > ' ')
@@ -222,11 +239,11 @@ static void take_match(struct detect_stream *s, const struct detect_match *m, bo
 }
 
 /* Decided up to there: what is behind it is remembered for the next match's left side. */
-static void decide(struct detect_stream *s, size_t open)
+static void decide(struct detect_stream *s, const char *text, size_t open)
 {
     size_t keep = open < DETECT_BEHIND ? open : DETECT_BEHIND;
     s->ready += written(s, s->behind, open);
-    memmove(s->text, s->text + open - keep, keep);
+    memcpy(s->before, text + open - keep, keep);
     s->behind = keep;
 }
 
@@ -241,21 +258,54 @@ static size_t take_rest(struct detect_stream *s, struct slice text, bool whole)
     return s->behind + m.n;
 }
 
-/* Whether there is more to find. */
-static bool look(struct detect_stream *s, bool whole)
+static void scan(struct detect_stream *s, struct slice text, size_t from, bool whole)
 {
-    size_t n = read_text(s, whole), before = s->ready, from = s->behind;
-    if (s->rest) {
-        from = take_rest(s, (struct slice){s->text + from, n - from}, whole);
-        if (s->rest) {
-            decide(s, from);
-            return false;
-        }
-    }
-    s->scan.text = (struct slice){s->text, n};
+    s->scan.text = text;
     s->scan.from = from;
     s->scan.whole = whole;
     detector_scan(s->set, &s->scan);
+}
+
+/* Where all that is not decided stands for itself it is scanned where it lies: what went before it
+ * takes the place before it for as long. False: something was found, and is in `text`. */
+static bool scan_in_place(struct detect_stream *s, bool whole)
+{
+    size_t behind = s->behind, n = behind + undecided(s).n;
+    char *at = s->held + FIRST + s->ready - behind, kept[DETECT_BEHIND];
+    memcpy(kept, at, behind);
+    memcpy(at, s->before, behind);
+    s->escapes = false;
+    scan(s, (struct slice){at, n}, behind, whole);
+    bool nothing = s->scan.n == 0;
+    if (nothing) {
+        decide(s, at, s->scan.open);
+    } else {
+        memcpy(s->text, at, n);
+        text_used(s, n);
+    }
+    memcpy(at, kept, behind);
+    return nothing;
+}
+
+/* Whether there is more to find. */
+static bool look(struct detect_stream *s, bool whole)
+{
+    size_t n, before = s->ready, from = s->behind;
+    struct slice in = undecided(s);
+    if (!s->rest && plain_run(s->form, in) == in.n) {
+        if (scan_in_place(s, whole))
+            return false;
+        n = from + in.n;
+    } else {
+        n = read_text(s, whole);
+        if (s->rest)
+            from = take_rest(s, (struct slice){s->text + from, n - from}, whole);
+        if (s->rest) {
+            decide(s, s->text, from);
+            return false;
+        }
+        scan(s, (struct slice){s->text, n}, from, whole);
+    }
     for (size_t i = 0; i < s->scan.n; i++) {
         bool rest = s->rest;
         enum detector of = s->rest_of;
@@ -266,18 +316,18 @@ static bool look(struct detect_stream *s, bool whole)
         }
     }
     bool more = s->scan.n > 0 && s->scan.open < n;
-    decide(s, s->scan.open);
+    decide(s, s->text, s->scan.open);
     return more && s->ready > before;
 }
 
 /* UTF-16 and UTF-32 say so at their beginning, or show it (RFC 4627, 3). */
 static bool is_wide(const struct detect_stream *s)
 {
-    if (s->n >= 4 && memcmp(s->held, "\0\0\xfe\xff", 4) == 0)
+    const char *p = s->held + FIRST;
+    if (s->n >= 4 && memcmp(p, "\0\0\xfe\xff", 4) == 0)
         return true;
-    return s->n >= 2 &&
-           (memcmp(s->held, "\xff\xfe", 2) == 0 || memcmp(s->held, "\xfe\xff", 2) == 0 ||
-            (s->form != DETECT_PLAIN && (s->held[0] == 0 || s->held[1] == 0)));
+    return s->n >= 2 && (memcmp(p, "\xff\xfe", 2) == 0 || memcmp(p, "\xfe\xff", 2) == 0 ||
+                         (s->form != DETECT_PLAIN && (p[0] == 0 || p[1] == 0)));
 }
 
 static void look_all(struct detect_stream *s, bool whole)
@@ -301,8 +351,9 @@ size_t detect_stream_room(const struct detect_stream *s)
 
 void detect_stream_take(struct detect_stream *s, const void *p, size_t n)
 {
-    memcpy(s->held + s->n, p, n);
+    memcpy(s->held + FIRST + s->n, p, n);
     s->n += n;
+    s->most_held = s->n > s->most_held ? s->n : s->most_held;
     if (s->n < HELD_MAX && s->n - s->ready < s->look_at)
         return;
     look_all(s, false);
@@ -317,12 +368,12 @@ void detect_stream_end(struct detect_stream *s)
 
 struct slice detect_stream_ready(const struct detect_stream *s)
 {
-    return (struct slice){s->held, s->state == DETECT_PASSES ? s->ready : 0};
+    return (struct slice){s->held + FIRST, s->state == DETECT_PASSES ? s->ready : 0};
 }
 
 void detect_stream_went(struct detect_stream *s, size_t n)
 {
-    memmove(s->held, s->held + n, s->n - n);
+    memmove(s->held + FIRST, s->held + FIRST + n, s->n - n);
     s->n -= n;
     s->ready -= n;
 }

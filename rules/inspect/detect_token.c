@@ -8,7 +8,6 @@ enum {
     NEEDS_DIGIT = 1, /* else it is words with hyphens between them */
     BEHIND_NAME =
         2, /* the prefix is a name, and the value stands behind "=", ": \"" and the like */
-    PREFIX_MAX = 32,
     BETWEEN_MAX = 8,
     DIFFERENT_MIN = 4 /* bytes in a token */
 };
@@ -411,46 +410,31 @@ void detect_token_try(struct detect_scan *s, size_t i, unsigned which)
         token_at(s, i, p, n);
 }
 
+const char *detect_token_prefix(unsigned which)
+{
+    return which == TRY_JWT           ? jwt_begin
+           : which == TRY_PRIVATE_KEY ? pem_begin
+           : which == TRY_URL         ? url_mark
+                                      : shapes[which].prefix;
+}
+
+size_t detect_token_least(unsigned which)
+{
+    if (which >= TRY_JWT)
+        return which == TRY_JWT ? 2 * JWT_PART_MIN : 0;
+    const struct shape *k = &shapes[which];
+    return k->min + (k->flags & BEHIND_NAME ? 0 : strlen(k->prefix));
+}
+
 void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg)
 {
-    for (size_t k = 0; k < ARRAY_LEN(shapes); k++)
+    for (unsigned k = 0; k < TRY_JWT; k++)
         if (what & DETECT_BIT(shapes[k].what))
-            add(arg, shapes[k].prefix, (unsigned)k);
+            add(arg, shapes[k].prefix, k);
     if (what & DETECT_BIT(DETECT_JWT))
         add(arg, jwt_begin, TRY_JWT);
     if (what & DETECT_BIT(DETECT_PRIVATE_KEY))
         add(arg, pem_begin, TRY_PRIVATE_KEY);
     if (what & DETECT_BIT(DETECT_URL_PASSWORD))
         add(arg, url_mark, TRY_URL);
-}
-
-struct tail {
-    struct slice text;
-    bool begins;
-};
-
-static void tail_begins(void *arg, const char *prefix, unsigned which)
-{
-    (void)which;
-    struct tail *t = arg;
-    if (*prefix == *t->text.p && strlen(prefix) > t->text.n &&
-        memcmp(prefix, t->text.p, t->text.n) == 0)
-        t->begins = true;
-}
-
-void detect_tokens_tail(struct detect_scan *s)
-{
-    size_t i = s->text.n > s->from + PREFIX_MAX ? s->text.n - PREFIX_MAX : s->from;
-    for (; i < s->text.n; i++) {
-        char c = s->text.p[i];
-        if (c != '-' && c != ':' &&
-            (!detect_is(c, CLASS_ALNUM) || detect_is(detect_before(s, i), CLASS_WORD)))
-            continue;
-        struct tail t = {{s->text.p + i, s->text.n - i}, false};
-        detect_tokens_prefixes(s->what, tail_begins, &t);
-        if (t.begins) {
-            detect_open(s, i);
-            return;
-        }
-    }
 }

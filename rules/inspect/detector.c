@@ -244,6 +244,9 @@ struct detector_set {
     unsigned char first[256]; /* of the single bytes that matter: digits */
     bool marks;               /* many bytes at once */
     struct detect_filter filter;
+    bool skims; /* and only at blocks that are worth it */
+    struct detect_skim skim;
+    unsigned char begins[256], also[DETECT_TRIES]; /* as hot and next, by one byte */
     uint64_t forms[DETECT_LEADS];
 };
 
@@ -261,6 +264,9 @@ static void add_prefix(void *arg, const char *prefix, unsigned which)
     detect_filter_add(&set->filter, prefix);
     set->next[which] = *hot;
     *hot = (unsigned char)(which + 1);
+    unsigned char *begins = &set->begins[(unsigned char)*prefix];
+    set->also[which] = *begins;
+    *begins = (unsigned char)(which + 1);
 }
 
 struct detector_set *detector_set_new(uint32_t what)
@@ -278,14 +284,17 @@ struct detector_set *detector_set_new(uint32_t what)
             s->first[(unsigned char)c] = 1;
     s->filter.names = (what & DETECT_BIT(DETECT_NAMED)) != 0;
     s->filter.numbers = (what & NUMBERS) != 0;
-    s->marks = detect_marks_can();
+    s->marks = s->skims = detect_marks_can();
+    s->skim.cards = (what & DETECT_BIT(DETECT_CARD)) != 0;
+    s->skim.ibans = (what & DETECT_BIT(DETECT_IBAN)) != 0;
+    s->skim.digits = (what & NATIONAL_IDS) != 0;
     detect_numbers_forms(what, s->forms);
     return s;
 }
 
 void detector_set_plain(struct detector_set *s)
 {
-    s->marks = false;
+    s->marks = s->skims = false;
 }
 
 void detector_set_free(struct detector_set *s)
@@ -317,14 +326,16 @@ static size_t look_each(const struct detector_set *set, struct detect_scan *s, s
     return i;
 }
 
-/* Those that are marked; returns where there is no room for marks any more. */
-static size_t look_marked(const struct detector_set *set, struct detect_scan *s, size_t i)
+/* Those that are marked, up to `end`, behind which two more are; returns where there is no room for
+ * marks any more. */
+static size_t look_marked(const struct detector_set *set, struct detect_scan *s, size_t i,
+                          size_t end)
 {
     enum { AT_ONCE = 32 };
     const unsigned char *t = (const unsigned char *)s->text.p;
     uint32_t marks[AT_ONCE];
-    while (!s->stops && i + DETECT_MARKED + DETECT_MARKS_BEHIND <= s->text.n) {
-        size_t n = (s->text.n - i - DETECT_MARKS_BEHIND) / DETECT_MARKED;
+    while (!s->stops && i + DETECT_MARKED <= end) {
+        size_t n = (end - i) / DETECT_MARKED;
         n = n < AT_ONCE ? n : AT_ONCE;
         detect_marks(&set->filter, t + i, n, marks);
         for (size_t k = 0; k < n && !s->stops; k++, i += DETECT_MARKED)
@@ -338,19 +349,65 @@ static size_t look_marked(const struct detector_set *set, struct detect_scan *s,
     return i;
 }
 
-static void look_through(const struct detector_set *set, struct detect_scan *s)
+static void look_from_to(const struct detector_set *set, struct detect_scan *s, size_t i, size_t to)
 {
     const unsigned char *t = (const unsigned char *)s->text.p;
-    size_t i = s->from, n = s->text.n, end = n > 2 ? n - 2 : 0;
-    if (set->marks && end > 0) {
+    size_t last = s->text.n > DETECT_MARKS_BEHIND ? s->text.n - DETECT_MARKS_BEHIND : 0;
+    size_t end = to < last ? to : last;
+    if (set->marks && i < end) {
         if (i == 0)
             i = look_each(set, s, 0, 1); /* nothing stands before it */
-        i = look_marked(set, s, i);
+        i = look_marked(set, s, i, end);
     }
     i = look_each(set, s, i, end);
-    for (; i < n && !s->stops; i++)
+    for (; i < to && !s->stops; i++)
         if (set->first[t[i]])
             look_at(set, s, i, 0);
+}
+
+/* Blocks that are flagged, those beside one another together. */
+static void look_skimmed(const struct detector_set *set, struct detect_scan *s)
+{
+    uint64_t blocks[DETECT_BLOCKS / 64];
+    size_t n = s->text.n - s->from, count = n / DETECT_BLOCK + 1;
+    detect_skim(&set->skim, (struct slice){s->text.p + s->from, n}, s->whole, blocks);
+    for (size_t w = 0; w <= (count - 1) / 64 && !s->stops; w++)
+        for (uint64_t m = blocks[w]; m && !s->stops;) {
+            size_t at = (size_t)__builtin_ctzll(m), run = 0;
+            while (at + run < 64 && (m >> (at + run) & 1))
+                m &= ~(UINT64_C(1) << (at + run++));
+            size_t from = (w * 64 + at) * DETECT_BLOCK, to = from + run * DETECT_BLOCK;
+            look_from_to(set, s, s->from + from, s->from + (to < n ? to : n));
+        }
+}
+
+static void look_through(const struct detector_set *set, struct detect_scan *s)
+{
+    if (set->skims && s->from <= s->text.n &&
+        s->text.n - s->from < (size_t)(DETECT_BLOCKS - 1) * DETECT_BLOCK)
+        look_skimmed(set, s);
+    else
+        look_from_to(set, s, s->from, s->text.n);
+}
+
+/* The last bytes of the text may be the beginning of a prefix. */
+static void look_tail(const struct detector_set *set, struct detect_scan *s)
+{
+    size_t i = s->text.n > s->from + DETECT_PREFIX_MAX ? s->text.n - DETECT_PREFIX_MAX : s->from;
+    for (; i < s->text.n; i++) {
+        char c = s->text.p[i];
+        size_t left = s->text.n - i;
+        if (c != '-' && c != ':' &&
+            (!detect_is(c, CLASS_ALNUM) || detect_is(detect_before(s, i), CLASS_WORD)))
+            continue;
+        for (unsigned k = set->begins[(unsigned char)c]; k; k = set->also[k - 1]) {
+            const char *prefix = detect_token_prefix(k - 1);
+            if (strlen(prefix) > left && memcmp(prefix, s->text.p + i, left) == 0) {
+                detect_open(s, i);
+                return;
+            }
+        }
+    }
 }
 
 /* What stands in a key or a web token is of it, however much of it is there yet; and a value that
@@ -398,7 +455,7 @@ void detector_scan(const struct detector_set *set, struct detect_scan *s)
     if (s->stops)
         s->text.n = s->stop;
     else if (!s->whole) {
-        detect_tokens_tail(s);
+        look_tail(set, s);
         if (set->what & NUMBERS)
             detect_numbers_tail(s);
         if (set->what & DETECT_BIT(DETECT_NAMED))

@@ -66,6 +66,16 @@ bool detect_marks_can(void); /* on this processor */
 /* n times 32 bytes from p on, a bit each. One byte before them is read, and two behind. Only where
  * it can. */
 void detect_marks(const struct detect_filter *f, const unsigned char *p, size_t n, uint32_t *marks);
+/* detect_skim.c: which blocks of 64 bytes are worth that, where it can. */
+enum { DETECT_BLOCK = 64, DETECT_BLOCKS = 2048 };
+struct detect_skim {
+    bool cards, ibans; /* as they are written */
+    bool digits;       /* whatever begins with a digit */
+};
+/* A bit for each block of a text that is shorter than DETECT_BLOCKS of them. whole: nothing comes
+ * after it. */
+void detect_skim(const struct detect_skim *what, struct slice text, bool whole,
+                 uint64_t blocks[DETECT_BLOCKS / 64]);
 /* The set looks at each byte from now on: to hold the one way against the other. */
 void detector_set_plain(struct detector_set *s);
 
@@ -75,8 +85,11 @@ enum { DETECT_TRIES = 192 };
 /* Each beginning, of three bytes or more, that belongs to these detectors, and its number. */
 typedef void (*detect_prefix_fn)(void *arg, const char *prefix, unsigned which);
 void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg);
-/* The last bytes of the text may be the beginning of a prefix. */
-void detect_tokens_tail(struct detect_scan *s);
+enum { DETECT_PREFIX_MAX = 32 };
+const char *detect_token_prefix(unsigned which);
+/* The fewest bytes, without a blank among them, that such a token is: of one that stands behind a
+ * name without the name. 0: no token, but something else with a beginning. */
+size_t detect_token_least(unsigned which);
 /* detect_number.c: the forms of these detectors by the digits that they begin with, a bit each; the
  * last is for more digits. */
 void detect_numbers_forms(uint32_t what, uint64_t by_digits[DETECT_LEADS]);

@@ -66,6 +66,24 @@ static void pass(struct detect_rules rules, enum detect_form form, const char *o
     detect_stream_free(s);
 }
 
+static void pass_cut(struct detect_rules rules, struct slice body, size_t cut)
+{
+    struct detect_stream *s = detect_stream_new(&rules, DETECT_JSON, own_is, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    told->n = 0;
+    detect_stream_take(s, body.p, cut);
+    drain(s);
+    if (detect_stream_state(s) == DETECT_PASSES)
+        detect_stream_take(s, body.p + cut, body.n - cut);
+    drain(s);
+    if (detect_stream_state(s) == DETECT_PASSES)
+        detect_stream_end(s);
+    drain(s);
+    told->end = detect_stream_state(s);
+    memcpy(told->counts, detect_stream_counts(s), sizeof told->counts);
+    detect_stream_free(s);
+}
+
 /* ---- what is found ---- */
 
 struct row {
@@ -463,6 +481,196 @@ static void test_marks(void)
     }
 }
 
+/* ---- what is skimmed ---- */
+
+static bool in_runs(int c)
+{
+    return detect_is((char)c, CLASS_DOTTED | CLASS_ENTROPY) || c == '~';
+}
+
+static void runs_of_prefix(void *arg, const char *prefix, unsigned which)
+{
+    size_t least = detect_token_least(which);
+    unsigned *tokens = arg;
+    if (least == 0)
+        return;
+    ++*tokens;
+    CU_ASSERT(least >= 14);
+    for (const char *p = prefix; *p; p++)
+        CU_ASSERT(in_runs((unsigned char)*p));
+}
+
+/* What skimming rests on: every token is a run, of these bytes and of no others. */
+static void test_skim_runs(void)
+{
+    uint64_t blocks[DETECT_BLOCKS / 64];
+    struct detect_skim none = {.cards = false};
+    unsigned tokens = 0;
+    if (!detect_marks_can())
+        tap_skip("this processor looks at each byte");
+    detect_tokens_prefixes((1u << DETECTORS) - 1, runs_of_prefix, &tokens);
+    CU_ASSERT(tokens > 100);
+    for (int c = 0; c < 256; c++) {
+        char text[192];
+        for (size_t at = 70, n = 13; n < 15; n++) {
+            memset(text, ' ', sizeof text);
+            memset(text + at, c, n);
+            detect_skim(&none, (struct slice){text, sizeof text}, true, blocks);
+            CU_ASSERT_EQUAL(blocks[0] != 0, n == 14 && in_runs(c));
+        }
+    }
+}
+
+/* Words, numbers and signs, most of which no detector has to say anything about. */
+static size_t made_prose(char *to, size_t n, uint32_t *state)
+{
+    static const char signs[] = " , . ; : = - / \n \" ( _";
+    size_t i = 0;
+    while (i < n) {
+        size_t word = 1 + chance(state) % 9, kind = chance(state) % 8;
+        for (size_t k = 0; k < word && i < n; k++)
+            to[i++] = (char)(kind == 0   ? '0' + (int)(chance(state) % 10)
+                             : kind == 1 ? 'A' + (int)(chance(state) % 26)
+                                         : 'a' + (int)(chance(state) % 26));
+        if (i < n)
+            to[i++] = chance(state) % 2 ? ' ' : signs[chance(state) % (sizeof signs - 1)];
+    }
+    return n;
+}
+
+/* Each row at each place of a block, between words, and each beginning of it at a text's end. */
+static void skim_row(const struct row *r, const struct detector_set *skims,
+                     const struct detector_set *plain, uint32_t *state)
+{
+    size_t n = strlen(r->text);
+    char text[1024];
+    for (size_t at = 0; at < 2 * DETECT_BLOCK + 2; at++) {
+        size_t all = made_prose(text, at + n + chance(state) % 200, state);
+        memcpy(text + at, r->text, n);
+        if (chance(state) % 3 && at > 0)
+            text[at - 1] = ' ';
+        if (chance(state) % 3 && at + n < all)
+            text[at + n] = ' ';
+        size_t cut = at + chance(state) % (n + 1), from = chance(state) % 2 ? 0 : at / 2;
+        hold_against(skims, plain, (struct slice){text, all}, from, true);
+        hold_against(skims, plain, (struct slice){text, all}, from, false);
+        hold_against(skims, plain, (struct slice){text, cut}, from, false);
+        hold_against(skims, plain, (struct slice){text, cut}, from, true);
+    }
+}
+
+static void test_skim(void)
+{
+    uint32_t state = 7, many = detectors_of(SLICE("credentials")) | DETECT_BIT(DETECT_CARD) |
+                               DETECT_BIT(DETECT_IBAN) | DETECT_BIT(DETECT_EMAIL);
+    if (!detect_marks_can())
+        tap_skip("this processor looks at each byte");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint32_t sets[] = {detectors_of(slice_str(rows[i].what)), many, (1u << DETECTORS) - 1};
+        for (size_t k = 0; k < ARRAY_LEN(sets); k++) {
+            struct detector_set *skims = detector_set_new(sets[k]),
+                                *plain = detector_set_new(sets[k]);
+            CU_ASSERT_FATAL(skims && plain);
+            detector_set_plain(plain);
+            skim_row(&rows[i], skims, plain, &state);
+            detector_set_free(skims);
+            detector_set_free(plain);
+        }
+    }
+}
+
+/* A URL that is not all there may still get its password, however far back it begins. */
+static void test_skim_url(void)
+{
+    static const char begin[] = "see postgres://bob:";
+    struct detector_set *skims = detector_set_new(DETECT_BIT(DETECT_URL_PASSWORD)),
+                        *plain = detector_set_new(DETECT_BIT(DETECT_URL_PASSWORD));
+    CU_ASSERT_FATAL(skims && plain);
+    detector_set_plain(plain);
+    for (size_t n = sizeof begin; n < 400; n++) {
+        char text[400];
+        memset(text, '!', sizeof text);
+        memcpy(text, begin, sizeof begin - 1);
+        hold_against(skims, plain, (struct slice){text, n}, 0, false);
+        text[n - 1] = '@';
+        hold_against(skims, plain, (struct slice){text, n}, 0, true);
+    }
+    detector_set_free(skims);
+    detector_set_free(plain);
+}
+
+/* A key behind a line of dashes of any length, which ends in any place of a window. Its lines stand
+ * too far behind for their block to be the beginning's. */
+static void test_skim_dashes(void)
+{
+    static const char lines[] =
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nA-Word: it is made for a "
+        "test and no other use and goes on for so many words\n\n" LINE "\n";
+    struct detector_set *skims = detector_set_new(DETECT_BIT(DETECT_PRIVATE_KEY)),
+                        *plain = detector_set_new(DETECT_BIT(DETECT_PRIVATE_KEY));
+    static struct detect_scan found;
+    CU_ASSERT_FATAL(skims && plain);
+    detector_set_plain(plain);
+    for (size_t n = 0; n < 200; n++) {
+        char text[512];
+        memset(text, '!', sizeof text);
+        memset(text + 100, '-', n);
+        memcpy(text + 100 + n, lines, sizeof lines - 1);
+        struct slice all = {text, 100 + n + sizeof lines - 1};
+        hold_against(skims, plain, all, 0, true);
+        found = (struct detect_scan){.text = all, .whole = true};
+        detector_scan(skims, &found);
+        CU_ASSERT_EQUAL(found.n, 1);
+    }
+    detector_set_free(skims);
+    detector_set_free(plain);
+}
+
+/* A body in two pieces, cut anywhere, comes out as it does whole. */
+static void test_cut(void)
+{
+    /* the words of `entropy` lie across what others find, and are counted with it or not */
+    struct detect_rules rules = {.redact = ((1u << DETECTORS) - 1) & ~DETECT_BIT(DETECT_ENTROPY)};
+    static char out[2048];
+    uint32_t state = 3;
+    for (size_t i = 0; i < 24; i++) {
+        static char body[2048];
+        uint32_t counts[DETECTORS];
+        size_t prose = 100 + chance(&state) % 100, n = made_prose(body, prose, &state);
+        n += made_text(body + n, 1400 - chance(&state) % 300, &state);
+        pass(rules, DETECT_JSON, NULL, (struct slice){body, n}, n);
+        size_t whole = told->n;
+        enum detect_end end = told->end;
+        memcpy(out, told->out, whole);
+        memcpy(counts, told->counts, sizeof counts);
+        for (size_t cut = 1; cut < n; cut++) {
+            pass_cut(rules, (struct slice){body, n}, cut);
+            CU_ASSERT_FATAL(told->end == end && told->n == whole);
+            CU_ASSERT_FATAL(memcmp(told->out, out, whole) == 0);
+            CU_ASSERT_FATAL(memcmp(told->counts, counts, sizeof counts) == 0);
+        }
+    }
+}
+
+/* What was taken out stays out, also while it waits for room and more comes. */
+static void test_waits(void)
+{
+    struct detect_rules rules = {.redact = DETECT_BIT(DETECT_GITHUB)};
+    struct detect_stream *s = detect_stream_new(&rules, DETECT_PLAIN, own_is, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    told->n = 0;
+    detect_stream_take(s, GITHUB ".", strlen(GITHUB) + 1);
+    for (size_t i = 0; i < 40; i++)
+        detect_stream_take(s, " a", 2);
+    detect_stream_end(s);
+    drain(s);
+    CU_ASSERT_EQUAL(told->n, strlen(GITHUB) + 81);
+    for (size_t i = 0; i < strlen(GITHUB); i++)
+        CU_ASSERT_EQUAL(told->out[i], '*');
+    CU_ASSERT_EQUAL(told->out[strlen(GITHUB)], '.');
+    detect_stream_free(s);
+}
+
 /* ---- in words ---- */
 
 static void test_words(void)
@@ -506,6 +714,12 @@ void suite_detector(void)
     CU_add_test(s, "what is not decided", test_undecided);
     CU_add_test(s, "what cannot be read", test_unreadable);
     CU_add_test(s, "many bytes at once, or each", test_marks);
+    CU_add_test(s, "what skimming rests on", test_skim_runs);
+    CU_add_test(s, "blocks that are skimmed, or each byte", test_skim);
+    CU_add_test(s, "URLs that are skimmed", test_skim_url);
+    CU_add_test(s, "keys behind dashes that are skimmed", test_skim_dashes);
+    CU_add_test(s, "cut anywhere", test_cut);
+    CU_add_test(s, "what waits for room", test_waits);
     CU_add_test(s, "in words", test_words);
 }
 

@@ -272,8 +272,11 @@ enum wire_type {
     W_TEARDOWN = 104,     /* C→B: sandbox:str */
     W_TORN = 105,         /* B→C: sandbox:str */
     W_SANDBOX = 106,      /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str),
-                             key:bytes (a local one's: what its brokers' host keys are made of) */
-    W_SANDBOX_GONE = 107, /* C→P: sandbox:str */
+                             key:bytes (a local one's: what its brokers' host keys are made of),
+                             labels as W_LABELS */
+    W_SANDBOX_GONE = 107, /* C→P: sandbox:str; P→D: it counts nothing for it any more */
+    W_LABELS = 113,       /* C→P, P→D: sandbox:str, n × (key:str, number:u64 (of its value)): a
+                             local sandbox has these labels from now on (sandbox_labels.h) */
     W_KEEP = 108,         /* C→B: sandbox:str: it outlives this channel by BUILDER_KEEP_SECONDS */
     W_ADOPT = 109,        /* C→B: sandbox:str, one that was kept: answered by W_BUILT */
 

@@ -34,7 +34,8 @@ static int announce(struct controller *c, const struct identity *i, struct err *
         msg_put_str(&m, p.list[k].secret);
     }
     placeholders_done(&p);
-    msg_put_bytes(&m, "", 0); /* it has no brokers */
+    msg_put_bytes(&m, "", 0); /* it has no brokers, */
+    msg_put_u32(&m, 0);       /* and no labels */
     if (ipc_send(c->owner.parent, &m) < 0)
         return err_set(err, ERR_UNREADY, "the parent does not listen");
     return 0;

@@ -220,6 +220,7 @@ int managed_sandbox_begin(struct managed_sandbox *r, bool adopt, struct err *err
         return -1;
     plan.kept = true;
     plan.adopt = adopt;
+    plan.labels = json_incref(r->labels);
     if (r->pod)
         pods_spec(r->pod, &plan.sandbox_spec);
     else if (plan.sandbox_spec.limits.backend != BACKEND_DOCKER)
@@ -428,6 +429,30 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     return sandbox_make_id("sb", r->id, err);
 }
 
+enum { LABELS_NOTED_MAX = 1000 /* bytes */ };
+
+/* Budgets are counted by them, and so they are on record. */
+static void note_labels(struct managed_sandbox *r)
+{
+    char *text = json_dumps(r->labels, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+    char detail[LABELS_NOTED_MAX + 1];
+    snprintf(detail, sizeof detail, "%s", text ? text : "");
+    free(text);
+    controller_note(r->controller, r->id, "sandbox_labelled", detail);
+}
+
+/* From now on it is counted with others that have these. */
+static void label(struct managed_sandbox *r, json_t *labels)
+{
+    bool differ = !json_equal(r->labels, labels);
+    json_decref(r->labels);
+    r->labels = json_incref(labels);
+    if (r->sandbox)
+        sandbox_label(r->sandbox, labels);
+    if (differ)
+        note_labels(r);
+}
+
 struct managed_sandbox *managed_sandbox_new(struct controller *c,
                                             const struct managed_sandbox_wish *w, struct err *err)
 {
@@ -453,6 +478,8 @@ struct managed_sandbox *managed_sandbox_new(struct controller *c,
             controller_note(c, r->id, "sandbox_named", r->name);
         if (r->pooled)
             controller_note(c, r->id, "sandbox_pooled", r->template);
+        if (json_object_size(r->labels) > 0)
+            note_labels(r);
         return r;
     }
     snprintf(r->reason, sizeof r->reason, "%.255s", err->text);
@@ -464,9 +491,10 @@ static void take(struct managed_sandbox *r, const struct managed_sandbox_wish *w
 {
     snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
     snprintf(r->token, sizeof r->token, "%s", w->token ? w->token : "");
-    json_decref(r->labels);
+    json_t *none = json_object();
+    label(r, w->labels ? w->labels : none);
+    json_decref(none);
     json_decref(r->env);
-    r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->created = (int64_t)time(NULL);
     r->ttl = w->ttl;
@@ -547,10 +575,8 @@ int managed_sandbox_change(struct managed_sandbox *r, json_t *labels,
 {
     if (soft_ok(r, t->soft_ttl, err) < 0)
         return -1;
-    if (labels) {
-        json_decref(r->labels);
-        r->labels = json_incref(labels);
-    }
+    if (labels)
+        label(r, labels);
     if (t->ttl >= 0) {
         r->ttl = t->ttl;
         managed_sandbox_live(r);

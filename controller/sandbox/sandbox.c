@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "layer_work.h"
+#include "sandbox_labels.h"
 #include "wire.h"
 
 /* How long a state may last. A build that takes this long will not come; the gate's last counts
@@ -92,6 +93,7 @@ void sandbox_plan_done(struct sandbox_plan *p)
         free(p->placeholders[i].secret);
     }
     free(p->placeholders);
+    json_decref(p->labels);
     memset(p, 0, sizeof *p);
 }
 
@@ -221,6 +223,15 @@ int sandbox_tell(struct sandbox *s, struct msg *m)
     return ipc_send(s->init, m);
 }
 
+static void put_labels(const struct sandbox *s, struct msg *m)
+{
+    const char *key;
+    json_t *value;
+    msg_put_u32(m, (uint32_t)json_object_size(s->plan.labels));
+    json_object_foreach(s->plan.labels, key, value)
+        sandbox_labels_put_one(m, key, json_string_value(value));
+}
+
 static int send_sandbox(const struct sandbox *s)
 {
     struct msg m;
@@ -233,7 +244,25 @@ static int send_sandbox(const struct sandbox *s)
         msg_put_str(&m, s->plan.placeholders[i].secret);
     }
     msg_put_bytes(&m, s->plan.broker_key, sizeof s->plan.broker_key);
+    put_labels(s, &m);
     return ipc_send(s->owner->parent, &m);
+}
+
+static int send_labels(const struct sandbox *s)
+{
+    struct msg m;
+    msg_init(&m, W_LABELS);
+    msg_put_str(&m, s->plan.id);
+    put_labels(s, &m);
+    return ipc_send(s->owner->parent, &m);
+}
+
+void sandbox_label(struct sandbox *s, json_t *labels)
+{
+    json_decref(s->plan.labels);
+    s->plan.labels = json_incref(labels);
+    if (s->state != SANDBOX_NEW && s->owner->parent) /* else W_SANDBOX says them */
+        (void)send_labels(s);
 }
 
 static int send_build(const struct sandbox *s)
@@ -276,7 +305,7 @@ static int send_id(struct ipc *to, uint16_t type, const struct sandbox *s)
 static int ask_for(struct sandbox *s)
 {
     if (s->plan.adopt) /* it may have been paused; nobody waits for the answer */
-        return send_id(s->owner->builder, W_ADOPT, s) < 0
+        return send_labels(s) < 0 || send_id(s->owner->builder, W_ADOPT, s) < 0
                    ? -1
                    : layer_freeze(s->owner->builder, 0, s->plan.id, false);
     tell(s, "sandbox_created", s->plan.request.policy);

@@ -58,6 +58,7 @@ struct sandbox_plan {
     unsigned char seed[SANDBOX_SEED];        /* its placeholders are made from it, */
     unsigned char broker_key[HOST_KEY_SEED]; /* and the host key of its brokers (host_key.h); */
     char host_key[HOST_KEY_TEXT];            /* the public half of that */
+    json_t *labels;                          /* an object of texts, or NULL: none */
     /* Kept by the daemon: it has no command of its own, runs once it is tested, and what
      * durward-init says from then on goes to owner->said. */
     bool kept;
@@ -112,6 +113,8 @@ const struct strlist *sandbox_env(const struct sandbox *s);
 const char *sandbox_why(const struct sandbox *s); /* ENDING and GONE: why it ended; "" */
 /* A name that it was given before it was adopted; in the order of their indexes. */
 void sandbox_restore_name(struct sandbox *s, const char *host);
+/* It has these labels from now on. An object of texts. */
+void sandbox_label(struct sandbox *s, json_t *labels);
 /* A message to durward-init of a kept sandbox; taken over. -1: it is not running, or too long. */
 int sandbox_tell(struct sandbox *s, struct msg *m);
 

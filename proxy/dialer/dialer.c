@@ -517,6 +517,10 @@ static int on_control(struct ipc *ch, struct msg *m, void *arg)
         return revoked_taken(ch, m);
     case W_POLICY:
         return dialer_policy_message(d, m);
+    case W_LABELS:
+        return dialer_labels_message(d, m);
+    case W_SANDBOX_GONE:
+        return dialer_labels_gone(d, m);
     case W_MCP_DIALED:
         return mcp_dials_message(d->means.mcp, m);
     case W_PORT_OWN:
@@ -563,6 +567,7 @@ void dialer_free(struct dialer *d)
     while ((c = LIST_FIRST(&d->channels)) != NULL)
         channel_free(c);
     dialer_policies_free(d);
+    dialer_labels_free(d);
     revoked_free(d->revoked);
     budget_ledger_close(d->book);
     if (d->refresh)

@@ -4,6 +4,7 @@
 
 #include "budget_ledger.h"
 #include "budget_client.h"
+#include "sandbox_labels.h"
 #include "wire.h"
 
 #include <stdlib.h>
@@ -15,8 +16,9 @@ struct lease {
     uint32_t id;
     uint64_t key, at; /* of the latest grant */
     uint64_t up, down;
-    bool call;             /* to a model, */
-    uint64_t tokens, cost; /* charged so much */
+    bool call;                     /* to a model, */
+    uint64_t tokens, cost;         /* charged so much, */
+    struct sandbox_labels *labels; /* where its sandbox had these */
     LIST_ENTRY(lease) link;
 };
 
@@ -40,6 +42,7 @@ static void drop(struct channel *c, struct lease *l)
 {
     LIST_REMOVE(l, link);
     c->n_leases--;
+    sandbox_labels_unref(l->labels);
     free(l);
 }
 
@@ -120,8 +123,19 @@ static int read_call(const struct channel *c, struct msg *m, struct call *ret)
     return is_one && (c->kind != ROLE_INJECTOR || ret->sandbox[0] == 0) ? -1 : 0;
 }
 
+/* The parent says a sandbox's labels before it binds the sandbox's gate. Who asks before we have
+ * read that asks again. */
+static bool take_labels(const struct channel *c, struct budget_wish *w, struct sandbox_labels **ret)
+{
+    bool by_label =
+        budget_by_label(w->own) || budget_by_label(w->whole) || budget_by_label(w->tool);
+    bool local = w->sandbox && strncmp(w->sandbox, "sb-", 3) == 0;
+    w->labels = *ret = local ? dialer_labels_of(c->dialer, w->sandbox) : NULL;
+    return !by_label || !local || *ret;
+}
+
 static void grant(struct channel *c, struct lease *l, const struct budget_wish *w,
-                  struct budget_grant *g)
+                  struct sandbox_labels *labels, struct budget_grant *g)
 {
     uint64_t now = now_us();
     g->end = BUDGET_FULL;
@@ -136,6 +150,8 @@ static void grant(struct channel *c, struct lease *l, const struct budget_wish *
             l->call = true;
             l->tokens = w->tokens;
             l->cost = w->cost;
+            sandbox_labels_unref(l->labels);
+            l->labels = sandbox_labels_ref(labels);
         }
     }
     if (l->up == 0 && l->down == 0 && !l->call)
@@ -150,6 +166,7 @@ int dialer_budget_ask(struct channel *c, struct msg *m)
     struct call call;
     struct budget_wish w;
     struct budget_grant g = {.end = BUDGET_UNKNOWN};
+    struct sandbox_labels *labels;
     if (msg_get_u32(m, &id) < 0 || msg_get_u64(m, &key) < 0 || msg_get_u8(m, &request) < 0 ||
         msg_get_u64(m, &need) < 0 || msg_get_u8(m, &up) < 0 || msg_get_u8(m, &down) < 0 ||
         read_call(c, m, &call) < 0 || msg_end(m) < 0 || request > 1 || up > 1 || down > 1)
@@ -162,7 +179,8 @@ int dialer_budget_ask(struct channel *c, struct msg *m)
         w.tokens = call.tokens;
         w.cost = call.cost;
         w.sandbox = call.sandbox[0] ? call.sandbox : NULL;
-        grant(c, lease_get(c, id, key), &w, &g);
+        if (take_labels(c, &w, &labels))
+            grant(c, lease_get(c, id, key), &w, labels, &g);
     }
     answer(c, id, &g);
     return 0;
@@ -186,6 +204,7 @@ int dialer_budget_settle(struct channel *c, struct msg *m)
     if (!wish_of(c, key, 0, &w))
         return 0;
     w.sandbox = call.sandbox;
+    w.labels = known ? l->labels : dialer_labels_of(c->dialer, call.sandbox);
     w.tokens = known ? l->tokens : call.tokens;
     w.cost = known ? l->cost : call.cost;
     if (!known && tokens < w.tokens)

@@ -1,4 +1,5 @@
-/* Shared by dialer.c (channels and dials), dialer_policy.c and dialer_budget.c only. */
+/* Shared by dialer.c (channels and dials), dialer_policy.c, dialer_budget.c and dialer_labels.c
+ * only. */
 #ifndef DURWARD_DIALER_INTERNAL_H
 #define DURWARD_DIALER_INTERNAL_H
 
@@ -15,6 +16,7 @@
 struct budget_ledger;
 struct event;
 struct revoked;
+struct sandbox_labels;
 
 /* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
 struct named_policy {
@@ -50,6 +52,9 @@ struct ask {
     LIST_ENTRY(ask) link;
 };
 
+enum { DIALER_LABELLED_BUCKETS = 256 };
+LIST_HEAD(labelled_list, labelled);
+
 enum dialer_state { DIALER_NEW, DIALER_READY, DIALER_FAILED, DIALER_OVER };
 
 struct dialer {
@@ -67,6 +72,7 @@ struct dialer {
     unsigned n_channels, n_policies;
     LIST_HEAD(, channel) channels;
     LIST_HEAD(, named_policy) policies;
+    struct labelled_list labelled[DIALER_LABELLED_BUCKETS]; /* dialer_labels.c */
 };
 
 /* Diagnostics, by way of the parent. */
@@ -76,6 +82,13 @@ void dialer_tell_operator(struct dialer *d, const char *text);
 struct named_policy *dialer_policy_find(struct dialer *d, const char *name);
 int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY; -1: bad */
 void dialer_policies_free(struct dialer *d);
+
+/* dialer_labels.c: W_LABELS and W_SANDBOX_GONE; -1: bad. */
+int dialer_labels_message(struct dialer *d, struct msg *m);
+int dialer_labels_gone(struct dialer *d, struct msg *m);
+/* NULL: nobody has said any, not even that there are none. */
+struct sandbox_labels *dialer_labels_of(struct dialer *d, const char *sandbox);
+void dialer_labels_free(struct dialer *d);
 
 /* dialer_budget.c: W_BUDGET_ASK, W_BUDGET_SETTLE and W_BUDGET_BACK; -1: bad. */
 int dialer_budget_ask(struct channel *c, struct msg *m);

@@ -2,20 +2,23 @@
  * that it falls under, and charged to all or to none. */
 #include "budget_ledger.h"
 
+#include "sandbox_labels.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Counters of single sandboxes have at most WAYS_EACH ways of a set, those of one policy 8 of
- * them: however many sandboxes there are, or are named, others have room. */
+/* Counters of single sandboxes, and of labels' values, have at most WAYS_EACH ways of a set, those
+ * of one policy 8 of them: however many sandboxes there are, or are named, others have room. */
 enum { PARTS = 64, SLOTS = PARTS + 1, SETS = 4096, WAYS = 16, NAME_MAX_ = 72 };
 enum { WAYS_EACH = 12, WAYS_EACH_POLICY = 8 };
 
 /* One limit of one budget. Zeroes: free. */
 struct counter {
     char policy[NAME_MAX_];
-    uint64_t key, whose; /* whose: of a sandbox's name, where it is one sandbox's; else 0 */
+    uint64_t key,
+        whose; /* whose: of a sandbox's name or a label's value, where it is theirs; else 0 */
     uint32_t kind, seconds;
     uint64_t newest; /* number of the present part since the clock's zero */
     uint64_t slots[SLOTS];
@@ -105,12 +108,14 @@ static unsigned retry_after(const struct counter *c, const struct budget_limit *
     return c->seconds + 1;
 }
 
-static uint64_t whose_of(const struct budget_limit *l, const char *sandbox)
+static uint64_t whose_of(const struct budget_limit *l, const struct budget_wish *w)
 {
     uint64_t h = 0xcbf29ce484222325u;
+    if (l->label)
+        return sandbox_labels_count(w->labels, l->label);
     if (!l->each)
         return 0;
-    for (const char *p = sandbox ? sandbox : ""; *p; p++)
+    for (const char *p = w->sandbox ? w->sandbox : ""; *p; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001b3u;
     return h ? h : 1;
 }
@@ -229,7 +234,7 @@ static int each(struct budget_ledger *b, const struct budget_wish *w, uint64_t n
             const struct budget_limit *l = &all[i]->limits[k];
             if (is_of_calls(l) && (w->sandbox == NULL || w->tool))
                 continue;
-            uint64_t whose = whose_of(l, w->sandbox);
+            uint64_t whose = whose_of(l, w);
             struct counter *c = counter_get(b, w->policy, all[i]->key, whose, l, now);
             if (c == NULL)
                 return -1;

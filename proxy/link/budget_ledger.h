@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 struct budget_ledger;
+struct sandbox_labels;
 
 enum { BUDGET_PORTION_MIN = 1024, BUDGET_PORTION_MAX = 256 * 1024 };
 
@@ -36,6 +37,7 @@ struct budget_wish {
     bool up, down;                    /* a portion of each */
     uint64_t tokens, cost;            /* of a call: its estimate */
     const char *sandbox;              /* whose call, of a model or of that tool; NULL: it is none */
+    const struct sandbox_labels *labels; /* that sandbox's; NULL: it has none */
 };
 
 struct budget_grant {

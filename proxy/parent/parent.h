@@ -116,8 +116,9 @@ struct sandbox {
     size_t key_len;
     char *root; /* of its own CA, as the signer said it (W_ROOT); NULL: not yet */
     size_t root_len;
-    uint64_t trace, trace_until; /* whose session; seconds, monotonic */
-    bool answered;               /* the builder has its W_LISTENERS_OK */
+    struct sandbox_labels *labels; /* as the controller said them; NULL: not yet */
+    uint64_t trace, trace_until;   /* whose session; seconds, monotonic */
+    bool answered;                 /* the builder has its W_LISTENERS_OK */
     bool early; /* its listeners are here, its W_SANDBOX is not: that comes over another channel */
     TAILQ_ENTRY(sandbox) link;
 };
@@ -267,6 +268,12 @@ int parent_revoked(struct parent *p, struct msg *m);
 /* W_REVOKED_TAKEN: of the controller, or a role's answer. -1: bad. */
 int parent_revoked_taken(struct child *c, struct msg *m);
 void parent_revocations_gone(struct parent *p); /* the controller that waited for them ended */
+/* parent_labels.c: W_LABELS; the dialer is told of those of one sandbox, of all, that one is gone
+ */
+int parent_labels(struct parent *p, struct msg *m);
+void parent_labels_tell(struct parent *p, const struct sandbox *s);
+void parent_labels_tell_all(struct parent *p);
+void parent_labels_gone(struct parent *p, const char *sandbox);
 /* parent_port.c: what is published, and that the dialer leads nobody there */
 int parent_port_own(struct child *controller, struct msg *m); /* W_PORT_OWN */
 void parent_tell_ports(struct parent *p);
@@ -286,6 +293,7 @@ void parent_meters_past(struct child *c); /* it ended */
  * policy needs none. */
 struct child *parent_injector(struct parent *p, const char *policy, const struct child *gate);
 size_t parent_injectors(const struct parent *p, const char *policy); /* how many there are */
+struct sandbox *parent_sandbox_find(const struct parent *p, const char *id); /* a local one */
 int parent_sandbox_new(struct parent *p, struct msg *m);
 int parent_sandbox_listeners(struct parent *p, struct msg *m);
 int parent_sandbox_root(struct child *signer, struct msg *m); /* W_ROOT */

@@ -328,8 +328,10 @@ void parent_init_child(struct child *c)
     if (c->role == ROLE_VAULT)
         parent_tell_vault_roots(p);
     parent_tell_revoked(c);
-    if (c->role == ROLE_DIALER)
+    if (c->role == ROLE_DIALER) {
         parent_tell_ports(c->parent);
+        parent_labels_tell_all(c->parent);
+    }
     parent_rewire(c);
     if (c->role == ROLE_SIGNER)
         parent_ask_roots(p);

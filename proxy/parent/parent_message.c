@@ -330,6 +330,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_sandbox_new(c->parent, m);
     case W_SANDBOX_GONE:
         return on_sandbox_gone(c->parent, m);
+    case W_LABELS:
+        return parent_labels(c->parent, m);
     case W_REVOKED:
         return parent_revoked(c->parent, m);
     case W_SUPPRESS:

@@ -2,6 +2,7 @@
 #include "parent.h"
 
 #include "policy.h"
+#include "sandbox_labels.h"
 #include "tcp_listen.h"
 #include "wire.h"
 
@@ -21,7 +22,7 @@ static bool is_local(const char *id)
     return strncmp(id, "sb-", 3) == 0 && id[3] != '\0';
 }
 
-static struct sandbox *find(struct parent *p, const char *id)
+struct sandbox *parent_sandbox_find(const struct parent *p, const char *id)
 {
     struct sandbox *s;
     TAILQ_FOREACH(s, &p->sandboxes, link)
@@ -159,7 +160,8 @@ static int read_placeholders(struct sandbox *s, struct msg *m)
         return -1;
     memcpy(s->key, key.p, key.n);
     s->key_len = key.n;
-    return msg_end(m);
+    s->labels = sandbox_labels_get(m);
+    return s->labels ? msg_end(m) : -1;
 }
 
 static void put_placeholders(const struct sandbox *s, struct msg *m)
@@ -336,7 +338,7 @@ int parent_sandbox_root(struct child *signer, struct msg *m)
     if (msg_get_str(m, id, sizeof id) < 0 || msg_get_slice(m, IPC_MSG_MAX, &root) < 0 ||
         msg_end(m) < 0)
         return -1;
-    struct sandbox *s = find(p, id);
+    struct sandbox *s = parent_sandbox_find(p, id);
     if (s == NULL || s->root || s->mode != GATE_LOCAL)
         return 0; /* it is gone, or has one */
     s->root = root.n ? malloc(root.n) : NULL;
@@ -360,7 +362,7 @@ static void give_gate(struct parent *p, struct sandbox *s)
  * stays. */
 static int sandbox_told(struct parent *p, const char *id, const char *policy, struct sandbox *told)
 {
-    struct sandbox *s = find(p, id);
+    struct sandbox *s = parent_sandbox_find(p, id);
     bool fresh = s == NULL;
     if (policy[0] == '\0' || (s && s->policy[0] && strcmp(s->policy, policy) != 0))
         return -1;
@@ -373,10 +375,14 @@ static int sandbox_told(struct parent *p, const char *id, const char *policy, st
     told->n_placeholders = 0; /* they are its own now */
     memcpy(s->key, told->key, sizeof s->key);
     s->key_len = told->key_len;
+    sandbox_labels_unref(s->labels);
+    s->labels = told->labels;
+    told->labels = NULL;
     if (fresh) {
         TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
         ask_root(p, s);
     }
+    parent_labels_tell(p, s); /* before its gate */
     parent_injector(p, policy, NULL);
     if (s->early) {
         s->early = false;
@@ -402,8 +408,10 @@ int parent_sandbox_new(struct parent *p, struct msg *m)
             r = 0;
         }
     }
-    if (told)
+    if (told) {
         clear_placeholders(told);
+        sandbox_labels_unref(told->labels);
+    }
     free(told);
     return r;
 }
@@ -451,7 +459,7 @@ int parent_sandbox_listeners(struct parent *p, struct msg *m)
     if (msg_get_str(m, id, sizeof id) < 0 || !is_local(id) || msg_get_u32(m, &n) < 0 ||
         n > SANDBOX_LISTENERS_MAX)
         return -1;
-    struct sandbox *s = find(p, id);
+    struct sandbox *s = parent_sandbox_find(p, id);
     if (s ? s->n_listeners > 0 : (s = expect(p, id)) == NULL) {
         answer_builder(p, id, false, "it has its listeners, or too many wait for theirs");
         return 0;
@@ -490,14 +498,17 @@ static void sandbox_free(struct parent *p, struct sandbox *s)
     parent_retire_brokers(s);
     TAILQ_REMOVE(&p->sandboxes, s, link);
     free(s->root);
+    sandbox_labels_unref(s->labels);
     free(s);
 }
 
 void parent_sandbox_gone(struct parent *p, const char *id)
 {
-    struct sandbox *s = find(p, id);
-    if (s)
+    struct sandbox *s = parent_sandbox_find(p, id);
+    if (s) {
         sandbox_free(p, s);
+        parent_labels_gone(p, id);
+    }
 }
 
 /* ---- `listen` entries ---- */

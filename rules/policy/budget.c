@@ -18,7 +18,7 @@ static const struct key budget_keys[] = {
     KEY("cost", OWN, "", ""),
 };
 
-static const char per_sandbox[] = " per sandbox";
+static const char per_sandbox[] = " per sandbox", per_label[] = " per label ";
 
 static const struct {
     const char *name;
@@ -108,28 +108,61 @@ static int read_amount(struct slice s, enum budget_kind kind, uint64_t *ret)
     return r < 0 || *ret == 0 ? -1 : 0;
 }
 
+static bool same_label(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 static bool twice(const struct budget *b, const struct budget_limit *l)
 {
     for (size_t i = 0; i < b->n; i++)
         if (b->limits[i].kind == l->kind && b->limits[i].seconds == l->seconds &&
-            b->limits[i].each == l->each)
+            b->limits[i].each == l->each && same_label(b->limits[i].label, l->label))
             return true;
     return false;
 }
 
-static int read_limit(const struct node *n, enum budget_kind kind, bool eaches, const char *text,
-                      struct budget *b, struct err *err)
+/* A key as the API takes it of a label. */
+static bool is_key(struct slice s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!ascii_is_alnum(s.p[i]) && (s.p[i] == 0 || strchr("._/-", s.p[i]) == NULL))
+            return false;
+    return s.n > 0 && s.n <= BUDGET_LABEL_MAX;
+}
+
+/* Whose the limit is, cut off its text. */
+static int read_whose(struct arena *a, const struct node *n, bool eaches, struct slice *s,
+                      struct budget_limit *l, struct err *err)
+{
+    ssize_t at = slice_find_slice(*s, slice_str(per_label));
+    l->each = slice_ends(*s, slice_str(per_sandbox));
+    if (l->each) {
+        s->n -= sizeof per_sandbox - 1;
+    } else if (at >= 0) {
+        size_t begin = (size_t)at + sizeof per_label - 1;
+        struct slice key = {s->p + begin, s->n - begin};
+        if (!is_key(key))
+            return node_fail(n, err, "'%.64s' is no key of a label", s->p + begin);
+        l->label = arena_slice(a, key);
+        s->n = (size_t)at;
+    }
+    if ((l->each || l->label) && !eaches)
+        return node_fail(n, err,
+                         "'per sandbox' and 'per label' go with tokens, cost, and calls of a tool");
+    return 0;
+}
+
+static int read_limit(struct arena *a, const struct node *n, enum budget_kind kind, bool eaches,
+                      const char *text, struct budget *b, struct err *err)
 {
     struct slice s = slice_str(text);
     struct budget_limit *l = &b->limits[b->n];
     if (b->n == BUDGET_LIMITS_MAX)
         return node_fail(n, err, "more than %d limits in a budget", BUDGET_LIMITS_MAX);
     l->kind = kind;
-    l->each = slice_ends(s, slice_str(per_sandbox));
-    if (l->each)
-        s.n -= sizeof per_sandbox - 1;
-    if (l->each && !eaches)
-        return node_fail(n, err, "'per sandbox' goes with tokens, cost, and calls of a tool");
+    if (read_whose(a, n, eaches, &s, l, err) < 0)
+        return -1;
     ssize_t slash = slice_find(s, '/');
     if (slash < 0 || read_amount((struct slice){s.p, (size_t)slash}, kind, &l->amount) < 0 ||
         read_window((struct slice){s.p + slash + 1, s.n - (size_t)slash - 1}, &l->seconds) < 0)
@@ -143,8 +176,8 @@ static int read_limit(const struct node *n, enum budget_kind kind, bool eaches, 
     return 0;
 }
 
-static int read_kind(const struct node *n, enum budget_kind kind, bool eaches, struct budget *b,
-                     struct err *err)
+static int read_kind(struct arena *a, const struct node *n, enum budget_kind kind, bool eaches,
+                     struct budget *b, struct err *err)
 {
     size_t count;
     if (node_strings(n, &count, err) < 0)
@@ -153,7 +186,7 @@ static int read_kind(const struct node *n, enum budget_kind kind, bool eaches, s
         struct node item;
         const char *text;
         if (node_strings_at(n, i, &item, &text, err) < 0 ||
-            read_limit(&item, kind, eaches, text, b, err) < 0)
+            read_limit(a, &item, kind, eaches, text, b, err) < 0)
             return -1;
     }
     return 0;
@@ -187,7 +220,7 @@ int budget_read(struct arena *a, const struct node *n, const struct node *of,
         return -1;
     for (enum budget_kind k = BUDGET_REQUESTS; k < BUDGET_KINDS; k++)
         if (node_get(n, budget_keys[k].name, &at) &&
-            read_kind(&at, k, k == BUDGET_TOKENS || k == BUDGET_COST, b, err) < 0)
+            read_kind(a, &at, k, k == BUDGET_TOKENS || k == BUDGET_COST, b, err) < 0)
             return -1;
     if (b->n == 0)
         return node_fail(n, err,
@@ -202,7 +235,7 @@ int budget_read_calls(struct arena *a, const struct node *n, const struct node *
                       const struct budget **ret, struct err *err)
 {
     struct budget *b = arena_zalloc(a, 1, sizeof *b);
-    if (read_kind(n, BUDGET_REQUESTS, true, b, err) < 0)
+    if (read_kind(a, n, BUDGET_REQUESTS, true, b, err) < 0)
         return -1;
     if (b->n == 0)
         return node_fail(n, err, "no limit; write 10/h, or leave it out");
@@ -214,6 +247,14 @@ int budget_read_calls(struct arena *a, const struct node *n, const struct node *
 bool budget_of_calls(const struct budget *b)
 {
     return budget_has(b, BUDGET_TOKENS) || budget_has(b, BUDGET_COST);
+}
+
+bool budget_by_label(const struct budget *b)
+{
+    for (size_t i = 0; b && i < b->n; i++)
+        if (b->limits[i].label)
+            return true;
+    return false;
 }
 
 bool budget_has(const struct budget *b, enum budget_kind kind)
@@ -259,9 +300,12 @@ char *budget_text(const struct budget *b, char *buf, size_t size)
         const struct budget_limit *l = &b->limits[i];
         put_amount(l->amount, l->kind, amount, sizeof amount);
         put_window(l->seconds, window, sizeof window);
-        used +=
-            (size_t)snprintf(buf + used, size - used, "%s%s %s/%s%s", i ? ", " : "",
-                             budget_kind_name(l->kind), amount, window, l->each ? per_sandbox : "");
+        used += (size_t)snprintf(buf + used, size - used, "%s%s %s/%s%s%s", i ? ", " : "",
+                                 budget_kind_name(l->kind), amount, window,
+                                 l->each    ? per_sandbox
+                                 : l->label ? per_label
+                                            : "",
+                                 l->label ? l->label : "");
     }
     return buf;
 }

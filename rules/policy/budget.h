@@ -20,13 +20,14 @@ enum budget_kind {
     BUDGET_COST, /* millionths of the unit that prices are in */
     BUDGET_KINDS
 };
-enum { BUDGET_LIMITS_MAX = 12, BUDGET_SECONDS_MAX = 86400 };
+enum { BUDGET_LIMITS_MAX = 12, BUDGET_SECONDS_MAX = 86400, BUDGET_LABEL_MAX = 63 };
 
 struct budget_limit {
     enum budget_kind kind;
-    unsigned seconds; /* of the window, 1 to BUDGET_SECONDS_MAX */
-    uint64_t amount;  /* requests, bytes, tokens in any time as long as that; at least 1 */
-    bool each;        /* of each sandbox; tokens, cost, and calls of a tool only */
+    unsigned seconds;  /* of the window, 1 to BUDGET_SECONDS_MAX */
+    uint64_t amount;   /* requests, bytes, tokens in any time as long as that; at least 1 */
+    bool each;         /* of each sandbox; tokens, cost, and calls of a tool only, as `label` */
+    const char *label; /* of all sandboxes that have the same value of it; NULL: of no label's */
 };
 
 struct budget {
@@ -36,7 +37,7 @@ struct budget {
 };
 
 /* { requests: 1000/h, upload: 50MB/h, download: [1MB/s, 10GB/d], tokens: 2M/d,
- *   cost: [20/d, 2.50/d per sandbox] }. of: the mapping that the budget
+ *   cost: [20/d, 2.50/d per sandbox, 10/d per label team] }. of: the mapping that the budget
  * stands in, which the key is made from. *ret is the arena's. */
 int budget_read(struct arena *a, const struct node *n, const struct node *of,
                 const struct budget **ret, struct err *err);
@@ -45,6 +46,7 @@ int budget_read_calls(struct arena *a, const struct node *n, const struct node *
                       const struct budget **ret, struct err *err);
 bool budget_has(const struct budget *b, enum budget_kind kind); /* NULL: no */
 bool budget_of_calls(const struct budget *b);                   /* of tokens or of money */
+bool budget_by_label(const struct budget *b);                   /* some limit is; NULL: no */
 /* "1000 requests/h, 50MB up/h", for people. Returns buf. */
 char *budget_text(const struct budget *b, char *buf, size_t size);
 const char *budget_kind_name(enum budget_kind kind); /* as the key is written */

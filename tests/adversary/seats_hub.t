@@ -85,6 +85,7 @@ def dialer(bed, rows, gate):
     d.breaks("a leave of two portions", message(wire.BUDGET_ASK, u32(1), u64(0), u8(1), u64(0), u8(2), u8(0), u64(0), u64(0), text(""), u64(0)))
     d.breaks("a call of a tool", message(wire.BUDGET_ASK, u32(1), u64(0), u8(1), u64(0), u8(0), u8(0), u64(0), u64(0), text(""), u64(7)))
     d.breaks("tokens of a call", message(wire.BUDGET_ASK, u32(1), u64(0), u8(1), u64(0), u8(0), u8(0), u64(1), u64(0), text("x"), u64(0)))
+    d.breaks("tokens of a call of another sandbox", message(wire.BUDGET_ASK, u32(1), u64(0), u8(1), u64(0), u8(0), u8(0), u64(1), u64(0), text("sb-other"), u64(0)))
     d.breaks("tokens that come back", message(wire.BUDGET_SETTLE, u32(1), u64(0), text("x"), u64(9), u64(0), u64(0), u64(0)))
     d.wire.send(message(wire.BUDGET_ASK, u32(1), u64(0x1234), u8(1), u64(1 << 40), u8(1), u8(1), u64(0), u64(0), text(""), u64(0)))
     got = d.wire.next(3)
@@ -92,7 +93,7 @@ def dialer(bed, rows, gate):
     f.u32(), f.u8()
     rows("gate to dialer").row("a budget that there is not", kind == wire.BUDGET and f.u64() == 0, repr(got))
     for kind in (wire.DIALED, wire.DIAL_FAIL, wire.BUDGET, wire.JOURNAL, wire.SECRET_GET, wire.PEER, wire.POLICY,
-                 wire.PORT_OWN, wire.REVOKED, wire.INIT, wire.INJECTOR_CHANNEL_REQUEST, 0, 999):
+                 wire.PORT_OWN, wire.LABELS, wire.SANDBOX_GONE, wire.REVOKED, wire.INIT, wire.INJECTOR_CHANNEL_REQUEST, 0, 999):
         d.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
     n = gate.many(d.wire.fd, d.dial(), 3000, 4)
     fresh = bed.near.get(OTHER, "/user").status
@@ -340,7 +341,7 @@ def parent(bed, rows, gate):
     bed.t.ok(not gate.gone(0.5) and "a whole line" in bed.s.d.diagnostics(), "a whole log line is taken, and its writer lives")
     for kind, *fields in (
             (wire.READY,), (wire.FAILED, text("x")), (wire.INIT, u32(1)), (wire.PEER, u32(1)), (wire.SANDBOX, text("x"), text("other"), u32(0)),
-            (wire.SANDBOX_GONE, text("x")), (wire.RELOAD,), (wire.STATUS,), (wire.METERS_ALL,), (wire.VERIFY,),
+            (wire.SANDBOX_GONE, text("x")), (wire.LABELS, text("sb-x"), u32(0)), (wire.RELOAD,), (wire.STATUS,), (wire.METERS_ALL,), (wire.VERIFY,),
             (wire.PORT_OPEN, u32(1), text("127.0.0.1"), u32(0)), (wire.PORT_OWN, u32(80), u8(1)),
             (wire.STORE_OPEN, u32(1), text("github")), (wire.STORE_STATE, text("github"), u8(1), text("")),
             (wire.TOKEN_GET, u32(1), text("github")), (wire.TOKEN_SAVE, u32(1), text("github"), text("x")),

@@ -166,6 +166,8 @@ def injector_dials(bed, rows, i, role="injector", own=scene.GITHUB, hosts=()):
     d.breaks("a host in capitals", dial("API.GITHUB.COM"))
     d.breaks("leave for the past", message(wire.BUDGET_ASK, u32(1), u64(0)))
     d.breaks("message SECRET_GET", message(wire.SECRET_GET, u32(1), text("github")))
+    d.breaks("message LABELS", message(wire.LABELS, text("sb-x"), u32(1), text("team"), u64(7)))
+    d.breaks("message SANDBOX_GONE", message(wire.SANDBOX_GONE, text("sb-x")))
     d.tries("a budget that there is not", lambda got: got not in ("ended", None) and got[0] == wire.BUDGET and
             (got[1].u32(), got[1].u8(), got[1].u64())[2] == 0,
             message(wire.BUDGET_ASK, u32(1), u64(0x77), u8(1), u64(1 << 50), u8(1), u8(1), u64(0), u64(0), text(""), u64(0)))
@@ -417,7 +419,7 @@ def builder(bed, rows, c):
         f = wire.Fields(got[1].data)
         return (f.u8(), f.text()) if f.text() == SEAT else (None, "another's")
     own = dict(uid=os.geteuid(), gid=os.getegid())
-    c.send(seat.CONTROL, message(wire.SANDBOX, text(SEAT), text("coder"), u32(0), text(bytes(32))))
+    c.send(seat.CONTROL, message(wire.SANDBOX, text(SEAT), text("coder"), u32(0), text(bytes(32)), u32(0)))
     b.takes("a plan", lambda got: built(got)[0] == 1, plan(**own), seconds=30)
     b.takes("its end", lambda got: got[0] == wire.TORN, message(wire.TEARDOWN, text(SEAT)), seconds=30)
     pod, engine = ("cni-1", "c1", ""), ("/run/x.sock", "busybox")
@@ -504,11 +506,14 @@ def controller(bed, rows):
     c.end()
     ends(bed, rows, "controller", more=[
         (wire.PORT_OWN, u32(0), u8(1)), (wire.PORT_OWN, u32(80), u8(2)), (wire.PORT_OPEN, u32(1), text("a" * 99), u32(1)),
-        (wire.SANDBOX, text("x"), u32(9)), (wire.SANDBOX, text(""), text("other"), u32(0), text("no name")),
-        (wire.SANDBOX, text("x"), text("other"), u32(0), text("another's kind")),
-        (wire.SANDBOX, text("sb-x"), text(""), u32(0), text("every policy")), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
+        (wire.SANDBOX, text("x"), u32(9)), (wire.SANDBOX, text(""), text("other"), u32(0), text("no name") + u32(0)),
+        (wire.SANDBOX, text("x"), text("other"), u32(0), text("another's kind") + u32(0)),
+        (wire.SANDBOX, text("sb-x"), text(""), u32(0), text("every policy") + u32(0)), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
+        (wire.SANDBOX, text("sb-x"), text("other"), u32(0), text("labels twice") + u32(2) + text("a") + u64(1) + text("a") + u64(2)),
+        (wire.LABELS, text("sb-x"), u32(33)), (wire.LABELS, text("sb-x"), u32(1), text("a"), u64(0)), (wire.LABELS, text("sb-x"), u32(1), text("a" * 64), u64(1)),
         (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))],
-         whole=[(wire.SANDBOX, text(SEAT + "-2"), text("other"), u32(0), text(bytes(32))), (wire.SANDBOX_GONE, text(SEAT + "-2")),
+         whole=[(wire.SANDBOX, text(SEAT + "-2"), text("other"), u32(0), text(bytes(32)), u32(0)),
+                (wire.LABELS, text(SEAT + "-2"), u32(1), text("a"), u64(1)), (wire.SANDBOX_GONE, text(SEAT + "-2")),
                 (wire.PORT_OWN, u32(8080), u8(1)), (wire.PORT_OPEN, u32(1), text("127.0.0.1"), u32(0)), (wire.REVOKED, u64(0), u32(0))],
          foreign=(wire.STORE_STATE,))
 

@@ -75,7 +75,8 @@ def happened(t, c, box):
     order = [e["sequence"] for e in seen]
     t.ok(seen == whole and order == sorted(set(order)), "events in pages are the events", seen[-3:], whole[-3:])
     t.eq([e["event"] for e in seen if e["sandbox"] == box],
-         ["sandbox_created", "sandbox_named", "sandbox_started", "sandbox_ended", "sandbox_deleted"], "what became of one, in order")
+         ["sandbox_created", "sandbox_named", "sandbox_labelled", "sandbox_started", "sandbox_ended", "sandbox_deleted"],
+         "what became of one, in order")
 
 
 def defaults(t, c):

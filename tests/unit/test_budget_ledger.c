@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "budget_ledger.h"
+#include "ipc_msg.h"
+#include "sandbox_labels.h"
 #include "tap_main.h"
 
 enum { SECOND = 1000000, BEGIN = 77 * SECOND };
@@ -229,6 +231,127 @@ static void test_shares(void)
     close(fd);
 }
 
+/* "team=red env=prod"; the caller's. */
+static struct sandbox_labels *labels_of(const char *text)
+{
+    struct msg m;
+    char key[64], value[64];
+    int n, at = 0, count = 0;
+    msg_init(&m, 0);
+    for (int i = 0; sscanf(text + i, " %63[^=]=%63s%n", key, value, &n) == 2; i += n)
+        count++;
+    msg_put_u32(&m, (uint32_t)count);
+    for (; sscanf(text + at, " %63[^=]=%63s%n", key, value, &n) == 2; at += n)
+        sandbox_labels_put_one(&m, key, value);
+    struct sandbox_labels *l = sandbox_labels_get(&m);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(l);
+    CU_ASSERT_EQUAL(msg_end(&m), 0);
+    msg_done(&m);
+    return l;
+}
+
+static enum budget_end call_with(struct budget_ledger *b, const struct budget *own,
+                                 const char *labels, const char *sandbox)
+{
+    struct sandbox_labels *l = labels ? labels_of(labels) : NULL;
+    struct budget_wish w = {
+        .policy = "p", .own = own, .tokens = 40, .sandbox = sandbox, .labels = l};
+    struct budget_grant g;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    sandbox_labels_unref(l);
+    return g.end;
+}
+
+/* 100 tokens for each value of a label, 40 a call: two calls each, whoever makes them. */
+static void test_labels(void)
+{
+    static const struct {
+        const char *labels, *sandbox;
+        enum budget_end end;
+    } rows[] = {
+        {"team=red", "a", BUDGET_GRANTED},  {"n=1 team=red", "b", BUDGET_GRANTED},
+        {"team=red", "c", BUDGET_SPENT},    {"team=blue", "c", BUDGET_GRANTED},
+        {"team=blue", "a", BUDGET_GRANTED}, {"team=blue", "d", BUDGET_SPENT},
+        {"env=red", "e", BUDGET_GRANTED},   {NULL, "f", BUDGET_GRANTED},
+        {"n=1", "g", BUDGET_SPENT},         {"Team=red", "h", BUDGET_SPENT},
+        {"team=Red", "h", BUDGET_GRANTED},  {"team=red,", "h", BUDGET_GRANTED},
+    };
+    struct budget own = {.key = 7, .n = 1, .limits = {{BUDGET_TOKENS, 3600, 100, false, "team"}}};
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        enum budget_end end = call_with(b, &own, rows[i].labels, rows[i].sandbox);
+        if (end != rows[i].end)
+            printf("# %s of %s: %d\n", rows[i].labels ? rows[i].labels : "none", rows[i].sandbox,
+                   end);
+        CU_ASSERT_EQUAL(end, rows[i].end);
+    }
+    /* two labels' limits of one budget are two counts, though the values are the same */
+    own = (struct budget){.key = 8,
+                          .n = 2,
+                          .limits = {{BUDGET_TOKENS, 3600, 100, false, "team"},
+                                     {BUDGET_TOKENS, 3600, 100, false, "env"}}};
+    CU_ASSERT_EQUAL(call_with(b, &own, "team=x env=x", "a"), BUDGET_GRANTED);
+    CU_ASSERT_EQUAL(call_with(b, &own, "team=x env=x", "a"), BUDGET_GRANTED);
+    CU_ASSERT_EQUAL(call_with(b, &own, "team=y env=x", "a"), BUDGET_SPENT);
+    CU_ASSERT_EQUAL(call_with(b, &own, "team=x env=y", "a"), BUDGET_SPENT);
+    CU_ASSERT_EQUAL(call_with(b, &own, "team=y env=y", "a"), BUDGET_GRANTED);
+    CU_ASSERT_EQUAL(call_with(b, &own, NULL, "a"), BUDGET_GRANTED);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+/* As many values as anybody may choose leave room for a limit that is none's own. */
+static void test_labels_share(void)
+{
+    struct budget own = {.key = 7, .n = 1, .limits = {{BUDGET_TOKENS, 3600, 100, false, "n"}}};
+    char text[32];
+    unsigned granted = 0, wholes = 0;
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    for (unsigned i = 0; i < 100000; i++) {
+        snprintf(text, sizeof text, "n=%u", i);
+        granted += call_with(b, &own, text, "a") == BUDGET_GRANTED;
+    }
+    CU_ASSERT(granted > 30000 && granted <= 8 * 4096);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "whole-%u", i);
+        wholes += call_of(b, text, false, 60, 0) == BUDGET_GRANTED;
+    }
+    CU_ASSERT_EQUAL(wholes, 1000);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+/* What is no list of labels is none. */
+static void test_labels_bad(void)
+{
+    static const struct {
+        uint32_t n;
+        const char *key[2];
+        uint64_t number[2];
+    } bad[] = {
+        {2, {"a", "a"}, {1, 2}},
+        {1, {"", NULL}, {1, 0}},
+        {1, {"a", NULL}, {0, 0}},
+        {2, {"a", NULL}, {1, 0}},
+        {SANDBOX_LABELS_MAX + 1, {"a", "b"}, {1, 2}},
+        {1, {"0123456789012345678901234567890123456789012345678901234567890123", NULL}, {1, 0}}};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct msg m;
+        msg_init(&m, 0);
+        msg_put_u32(&m, bad[i].n);
+        for (size_t k = 0; k < 2 && bad[i].key[k]; k++) {
+            msg_put_str(&m, bad[i].key[k]);
+            msg_put_u64(&m, bad[i].number[k]);
+        }
+        CU_ASSERT_PTR_NULL(sandbox_labels_get(&m));
+        msg_done(&m);
+    }
+    CU_ASSERT(sandbox_labels_number("a", "bc") != sandbox_labels_number("ab", "c"));
+    CU_ASSERT(sandbox_labels_number("a", "b") != sandbox_labels_number("a", ""));
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("budget ledger", NULL, NULL);
@@ -239,4 +362,7 @@ void tap_suites(void)
     CU_add_test(s, "another dialer", test_again);
     CU_add_test(s, "no room", test_full);
     CU_add_test(s, "room for others", test_shares);
+    CU_add_test(s, "of each value of a label", test_labels);
+    CU_add_test(s, "as many values as there may be", test_labels_share);
+    CU_add_test(s, "no labels", test_labels_bad);
 }

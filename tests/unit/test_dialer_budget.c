@@ -2,6 +2,7 @@
 #include "dialer_bed.h"
 #include "mcp.h"
 #include "policy.h"
+#include "sandbox_labels.h"
 #include "tap_main.h"
 
 #include <stdio.h>
@@ -20,8 +21,8 @@ struct answer {
 struct world {
     struct bed bed;
     char *json;
-    uint64_t few, bytes, calls, each; /* the keys of the rules' budgets */
-    uint64_t mail, move;              /* and of two tools' */
+    uint64_t few, bytes, calls, each, team; /* the keys of the rules' budgets */
+    uint64_t mail, move;                    /* and of two tools' */
 };
 
 static void open_world(struct world *w)
@@ -40,7 +41,9 @@ static void open_world(struct world *w)
                                "          budget: { tokens: 150/h per sandbox } }\n"
                                "      - { allow: tools.example/mcp, mcp: { tools: [\n"
                                "          { name: mail, calls: 3/h },\n"
-                               "          { name: move, calls: 2/h per sandbox }, read ] } }\n";
+                               "          { name: move, calls: 2/h per sandbox }, read ] } }\n"
+                               "      - { allow: team.example, llm: openai,\n"
+                               "          budget: { tokens: 10K/h per label team } }\n";
     bed_open(&w->bed, "", 5, NULL, false);
     struct config *c = config_parse(slice_str(text), "test", &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c);
@@ -53,6 +56,7 @@ static void open_world(struct world *w)
     w->bytes = policy_rule(p, 1)->budget->key;
     w->calls = policy_rule(p, 2)->budget->key;
     w->each = policy_rule(p, 3)->budget->key;
+    w->team = policy_rule(p, 5)->budget->key;
     w->mail = policy_rule(p, 4)->inspection->mcp->tools[0].budget->key;
     w->move = policy_rule(p, 4)->inspection->mcp->tools[1].budget->key;
     policy_free(p);
@@ -337,6 +341,116 @@ static void test_calls_of_sandboxes(void)
     close_world(&w);
 }
 
+static void label(struct world *w, uint16_t type, const char *sandbox, const char *team)
+{
+    struct msg m;
+    msg_init(&m, type);
+    msg_put_str(&m, sandbox);
+    if (type == W_LABELS)
+        msg_put_u32(&m, team ? 2 : 0);
+    if (type == W_LABELS && team) {
+        sandbox_labels_put_one(&m, "name", sandbox);
+        sandbox_labels_put_one(&m, "team", team);
+    }
+    bed_send(w->bed.control, &m);
+    bed_turn(&w->bed, 2);
+}
+
+static unsigned ask_64(struct world *w, int fd, uint32_t first, const char *const sandboxes[2])
+{
+    struct ask ask = {.key = w->team, .request = 1, .tokens = 1000};
+    unsigned granted = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        ask.id = first + i;
+        ask.sandbox = sandboxes[i % 2];
+        granted += asked(w, fd, ask).end == BUDGET_GRANTED;
+    }
+    return granted;
+}
+
+/* 10,000 tokens an hour of each team: 64 calls at once by two of its sandboxes, and what they took
+ * is settled in what their labels were then. */
+static void test_calls_of_labels(void)
+{
+    static const char *const red[] = {"sb-a", "sb-b"}, *const blue[] = {"sb-c", "sb-d"},
+                             *const none[] = {"sb-e", "rt-x"};
+    struct world w;
+    open_world(&w);
+    int fd = injector(&w, 1), other = injector(&w, 2);
+    for (int i = 0; i < 2; i++) {
+        label(&w, W_LABELS, red[i], "red");
+        label(&w, W_LABELS, blue[i], "blue");
+    }
+    label(&w, W_LABELS, none[0], NULL);
+    CU_ASSERT_EQUAL(ask_64(&w, fd, 1, red), 10);
+    CU_ASSERT_EQUAL(ask_64(&w, other, 1, blue), 10); /* by another injector of the policy */
+    CU_ASSERT_EQUAL(ask_64(&w, fd, 101, none), 10);  /* all without the label are one */
+    label(&w, W_LABELS, "sb-a", "blue");
+    for (uint32_t id = 1; id <= 10; id++)
+        settle(fd, id, w.team, id % 2 ? "sb-a" : "sb-b", 1000, 100);
+    CU_ASSERT_EQUAL(ask_64(&w, fd, 201, blue), 0); /* nothing came back to where it now is */
+    label(&w, W_LABELS, "sb-a", "red");
+    CU_ASSERT_EQUAL(ask_64(&w, fd, 301, red), 9);
+    close(other);
+    close(fd);
+    close_world(&w);
+}
+
+/* Before the parent has said its labels, and when it is gone, a local sandbox has no part of any.
+ */
+static void test_labels_unknown(void)
+{
+    static const char *const both[] = {"sb-a", "sb-a"};
+    struct world w;
+    open_world(&w);
+    int fd = injector(&w, 1);
+    struct ask ask = {.id = 1, .key = w.team, .tokens = 1, .sandbox = "sb-a"};
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_UNKNOWN);
+    ask.id = 2;
+    ask.key = w.each; /* nothing goes by a label there */
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_GRANTED);
+    label(&w, W_LABELS, "sb-a", "red");
+    CU_ASSERT_EQUAL(ask_64(&w, fd, 100, both), 10);
+    label(&w, W_SANDBOX_GONE, "sb-a", NULL);
+    for (uint32_t id = 100; id < 110; id++) /* its calls that go on are settled in its team's */
+        settle(fd, id, w.team, "sb-a", 1000, 500);
+    ask.id = 3;
+    ask.key = w.team;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_UNKNOWN);
+    label(&w, W_LABELS, "sb-a", "red");
+    CU_ASSERT_EQUAL(ask_64(&w, fd, 400, both), 5);
+    close(fd);
+    close_world(&w);
+}
+
+/* Only the parent says labels: a channel that does is ended, and nothing of it holds. */
+static void test_labels_by_others(void)
+{
+    static const uint16_t types[] = {W_LABELS, W_SANDBOX_GONE};
+    struct world w;
+    open_world(&w);
+    int third = injector(&w, 9);
+    label(&w, W_LABELS, "sb-a", "red");
+    for (uint32_t i = 0; i < 4; i++) {
+        int fd = i < 2 ? gate(&w, 20 + i) : injector(&w, 20 + i);
+        struct msg m;
+        msg_init(&m, types[i % 2]);
+        msg_put_str(&m, "sb-a");
+        if (types[i % 2] == W_LABELS)
+            msg_put_u32(&m, 0);
+        bed_send(fd, &m);
+        CU_ASSERT(bed_closed(&w.bed, fd));
+        close(fd);
+    }
+    struct ask ask = {.id = 1, .key = w.team, .tokens = 10000, .sandbox = "sb-a"};
+    CU_ASSERT_EQUAL(asked(&w, third, ask).end, BUDGET_GRANTED);
+    label(&w, W_LABELS, "sb-b", "red");
+    ask = (struct ask){.id = 2, .key = w.team, .tokens = 1, .sandbox = "sb-b"};
+    CU_ASSERT_EQUAL(asked(&w, third, ask).end, BUDGET_SPENT);
+    close(third);
+    close_world(&w);
+}
+
 /* Tools of MCP: each has its own count, of all sandboxes or of each, and one call takes of the
  * policy's budget too. */
 static void test_calls_of_tools(void)
@@ -454,6 +568,9 @@ void suite_dialer_budget(void)
     CU_add_test(s, "tokens of calls that another dialer knew", test_calls_of_before);
     CU_add_test(s, "tokens of each sandbox", test_calls_of_sandboxes);
     CU_add_test(s, "tokens, by gates", test_calls_of_gates);
+    CU_add_test(s, "tokens of each value of a label", test_calls_of_labels);
+    CU_add_test(s, "labels that are not known", test_labels_unknown);
+    CU_add_test(s, "labels by others than the parent", test_labels_by_others);
     CU_add_test(s, "bad messages", test_bad_messages);
 }
 

@@ -369,6 +369,11 @@ static void test_rules(void)
         {"'rules':[{'allow':'a.com','llm':'openai','budget':{'cost':'5/h'}}]", "prices"},
         {"'rules':[],'budget':{'cost':'5/d'}", "prices"},
         {"'rules':[],'budget':{'requests':'5/d per sandbox'}", "per sandbox"},
+        {"'rules':[],'budget':{'requests':'5/d per label team'}", "per label"},
+        {"'rules':[],'budget':{'tokens':'5/d per label a b'}", "no key of a label"},
+        {"'rules':[],'budget':{'tokens':'5/d per label '}", "no key of a label"},
+        {"'rules':[],'budget':{'tokens':'5/d per labels'}", "no such limit"},
+        {"'rules':[],'budget':{'tokens':['5/d per label a','6/d per label a']}", "two limits"},
         {"'rules':[],'budget':{'tokens':'5MB/d'}", "no such limit"},
         {"'rules':[],'prices':[{'model':'m','in':'1'}]", "needs 'out'"},
         {"'rules':[],'prices':[{'model':'m','in':'1','out':'0.1234567'}]", "no price"},
@@ -391,7 +396,8 @@ static void test_prices(void)
     char text[PRICE_TEXT], words[200];
     uint64_t n;
     struct policy *p =
-        policy_of("'rules':[],'budget':{'tokens':'2M/d','cost':['20/d','2.50/d per sandbox']},"
+        policy_of("'rules':[],'budget':{'tokens':['2M/d','5K/h per label a/b.c_d-e'],"
+                  "'cost':['20/d','2.50/d per sandbox','8/d per label team','9/d per label of']},"
                   "'prices':[{'model':'gpt-4o-mini*','in':0.15,'out':'0.60','cached':'0.075'},"
                   "{'model':'GPT-*','in':2.5,'out':10,'cache_write':3}]",
                   &err);
@@ -408,8 +414,10 @@ static void test_prices(void)
     CU_ASSERT_EQUAL(other->cached, 2500000);
     CU_ASSERT_EQUAL(other->written, 3000000);
     CU_ASSERT_PTR_NULL(price_find(policy_prices(p), SLICE("o1")));
-    CU_ASSERT_STRING_EQUAL(budget_text(policy_budget(p), words, sizeof words),
-                           "tokens 2000000/d, cost 20/d, cost 2.5/d per sandbox");
+    CU_ASSERT_STRING_EQUAL(
+        budget_text(policy_budget(p), words, sizeof words),
+        "tokens 2000000/d, tokens 5000/h per label a/b.c_d-e, cost 20/d, "
+        "cost 2.5/d per sandbox, cost 8/d per label team, cost 9/d per label of");
     CU_ASSERT_EQUAL(price_of(2500000, 1000), 2500);
     CU_ASSERT_EQUAL(price_of(150000, 1), 1); /* rounded up */
     CU_ASSERT_EQUAL(price_of(UINT64_C(10000000000), LLM_TOKENS_MAX),

@@ -102,6 +102,24 @@ static void test_taken_over(void)
     world_remove(&w);
 }
 
+/* The parent hears of labels that change, and of the change alone. */
+static void test_labels(void)
+{
+    struct world w;
+    struct err err = {0};
+    struct managed_sandbox_times same = {-1, -1, -1};
+    json_t *labels = json_pack("{s:s}", "team", "red");
+    world_new(&w);
+    to_running(&w);
+    CU_ASSERT_EQUAL(managed_sandbox_change(w.r, labels, &same, &err), 0);
+    CU_ASSERT_TRUE(got(&w, w.parent, W_LABELS));
+    CU_ASSERT_EQUAL(managed_sandbox_change(w.r, NULL, &same, &err), 0);
+    CU_ASSERT_FALSE(got(&w, w.parent, W_LABELS));
+    json_decref(labels);
+    end(&w, false);
+    world_remove(&w);
+}
+
 static void test_ended_meanwhile(void)
 {
     struct world w;
@@ -111,6 +129,7 @@ static void test_ended_meanwhile(void)
     begin(&w);
     CU_ASSERT_EQUAL(managed_sandboxes_load(&w.c, NULL), 0);
     w.r = TAILQ_FIRST(&w.c.managed_sandboxes);
+    CU_ASSERT_TRUE(got(&w, w.parent, W_LABELS)); /* it may not have been told of the last change */
     CU_ASSERT_TRUE(got(&w, w.builder, W_ADOPT));
     CU_ASSERT_TRUE(got(&w, w.builder, W_FREEZE));
     answer_built(&w, false);
@@ -343,6 +362,7 @@ void tap_suites(void)
     CU_add_test(s, "its time to live ends it", test_expires);
     CU_add_test(s, "a name is taken once; a policy must be there", test_names_are_taken_once);
     CU_add_test(s, "a new controller takes it over", test_taken_over);
+    CU_add_test(s, "labels that change", test_labels);
     CU_add_test(s, "one that ended meanwhile is stopped", test_ended_meanwhile);
     CU_add_test(s, "output is bounded, and not waited for", test_output_is_bounded);
     CU_add_test(s, "an init that lies ends its sandbox", test_init_that_lies);

@@ -77,8 +77,10 @@ static int said(struct bed *b, const char *id, const char *policy, const char *p
     msg_put_u32(&m, 1);
     msg_put_str(&m, placeholder);
     msg_put_str(&m, "secret");
-    if (whole)
+    if (whole) {
         msg_put_bytes(&m, "key", 3);
+        msg_put_u32(&m, 0);
+    }
     int r = parent_sandbox_new(&b->p, &m);
     msg_done(&m);
     return r;

@@ -17,16 +17,16 @@ FOREIGN = 0.1  # of a processor, used by programs that are not ours: the measure
 
 # (figure, what it says, unit, bars of the gate's and the injector's path, bar is absolute)
 FIGURES = (
-    ("cpu_request", "CPU a request, 64 connections", "us", 1.0, 1.5, False),
+    ("cpu_request", "CPU a request, 64 connections", "us", 1.15, 1.5, False),
     ("rate", "requests a second, 64 connections", "/s", None, None, False),
-    ("cpu_1", "CPU a request, 1 connection", "us", None, None, False),
-    ("p50_1", "latency p50, 1 connection", "us", 1.15, 1.8, False),
-    ("p99_1", "latency p99, 1 connection", "us", 1.3, 2.0, False),
-    ("p99_64", "latency p99, 64 connections", "us", 1.2, 1.6, False),
+    ("cpu_1", "CPU a request, 1 connection", "us", 1.2, 2.2, False),
+    ("p50_1", "latency p50, 1 connection", "us", 1.1, 1.6, False),
+    ("p99_1", "latency p99, 1 connection", "us", 1.2, 1.8, False),
+    ("p99_64", "latency p99, 64 connections", "us", 1.3, 1.6, False),
     ("cpu_connection", "CPU a new connection", "us", 1.0, 1.1, False),
-    ("cpu_name", "CPU a new host name", "us", 2.0, None, False),
-    ("cpu_10mb", "CPU per 10 MB relayed", "us", 1.0, 1.6, False),
-    ("idle_mb", "memory per 1,000 idle connections", "MB", 15.0, 15.0, True),
+    ("cpu_name", "CPU a new host name", "us", 2.6, 2.7, False),
+    ("cpu_10mb", "CPU per 10 MB relayed", "us", 1.15, 1.5, False),
+    ("idle_mb", "memory per 1,000 idle connections", "MB", 16.0, 16.3, True),
     ("event_lag", "event-stream lag p50", "us", 1.0, 1.3, False),
 )
 

@@ -27,6 +27,8 @@ int verb_cp(int argc, char **argv);
 int verb_watch(int argc, char **argv);
 int verb_sync(int argc, char **argv);
 int verb_forward(int argc, char **argv);
+int verb_services(int argc, char **argv);
+int verb_preview(int argc, char **argv);
 int verb_snapshot(int argc, char **argv);
 int snapshot_export_verb(const struct args *a, const char *name, const char *file, bool force);
 /* The same of a volume. */
@@ -34,7 +36,7 @@ int volume_export_verb(const struct args *a, const char *name, const char *file,
 int snapshot_import_verb(const struct args *a, const char *given, const char *file);
 int verb_restore(int argc, char **argv);
 extern const struct arg_option sandbox_exec_options[], sandbox_snapshot_options[],
-    sandbox_watch_options[], sandbox_sync_options[];
+    sandbox_watch_options[], sandbox_sync_options[], sandbox_preview_options[];
 
 /* And of `ca`. */
 int ca_rotate(int argc, char **argv);

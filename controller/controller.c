@@ -25,6 +25,7 @@
 #include "peer.h"
 #include "pods.h"
 #include "pools.h"
+#include "previews.h"
 #include "proc.h"
 #include "publication.h"
 #include "registry.h"
@@ -129,6 +130,8 @@ static void on_sandbox_gone(void *arg, struct sandbox *s)
     client_sandbox_gone(arg, s);
     managed_sandboxes_gone(arg, s);
     if (managed_sandbox_find(c, sandbox_id(s)) == NULL)
+        previews_sandbox_gone(c->previews, sandbox_id(s));
+    if (managed_sandbox_find(c, sandbox_id(s)) == NULL)
         proposals_sandbox_ended(c->proposals, sandbox_id(s));
     sandbox_free(s);
 }
@@ -201,10 +204,14 @@ static void attach_builder(struct controller *c, int fd)
 
 /* ---- the parent's channel ---- */
 
-static void attach_gate(struct controller *c, const char *sandbox, int fd)
+static void attach_gate(struct controller *c, const char *sandbox, const char *what, int fd)
 {
     struct sandbox *s = sandbox_find(&c->owner, sandbox);
-    if (s)
+    if (c->previews && strcmp(what, PEER_PORTER) == 0)
+        previews_porter(c->previews, fd);
+    else if (c->previews && s && strcmp(what, PEER_INSIDE) == 0)
+        previews_inside(c->previews, sandbox, fd);
+    else if (s && what[0] == 0)
         sandbox_gate(s, fd);
     else
         close(fd); /* a remote listener's gate, or a sandbox that ended meanwhile */
@@ -220,7 +227,7 @@ static int on_peer(struct controller *c, struct msg *m)
         attach_builder(c, far.fd);
         return 0;
     case ROLE_GATE:
-        attach_gate(c, far.sandbox, far.fd);
+        attach_gate(c, far.sandbox, far.policy, far.fd);
         return 0;
     case ROLE_INJECTOR:
         approvals_holder(c->approvals, far.policy, true, far.fd);
@@ -466,6 +473,7 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
     c->owner.said = on_sandbox_said;
     c->owner.named = on_sandbox_named;
     c->owner.proposed = proposals_of_gate;
+    c->owner.preview = previews_of_gate;
     c->owner.arg = c;
     c->owner_gid = c->owner_uid ? getgid() : 0;
     if (!c->private) {
@@ -484,8 +492,9 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
             (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0) ||
             (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
+        c->previews = previews_new(c);
         c->pools = pools_new(c);
-        if (c->pools == NULL)
+        if (c->pools == NULL || c->previews == NULL)
             return err_set(err, ERR_INTERNAL, "out of memory");
         c->pods = pods_new(c, fd.node, err);
         if (c->pods == NULL)
@@ -549,6 +558,8 @@ static int controller_leave(void *self, struct event_base *base)
     managed_sandboxes_close(c);
     pods_free(c->pods);
     pools_free(c->pools);
+    previews_free(c->previews);
+    c->previews = NULL;
     mcp_servers_free(c->mcp_servers);
     named_layers_close(&c->snapshots);
     named_layers_close(&c->volumes);

@@ -15,6 +15,10 @@ enum { PEER_NAME_MAX = 64 };
 #define PEER_TOKENS "(tokens)"
 /* Likewise the one by which the exporter reaches where it carries to. */
 #define PEER_EXPORTER "(exporter)"
+/* Between controller and gates: that of the listener of previews; that by which a sandbox's own
+ * gate gets connections to the sandbox's services. */
+#define PEER_PORTER "(porter)"
+#define PEER_INSIDE "(inside)"
 
 struct peer {
     enum role kind;   /* of the far end */

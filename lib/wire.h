@@ -13,6 +13,8 @@
 #define WIRE_SELFTEST_ADDRESS 0xc0000235u
 
 enum { WIRE_VERIFIED_MAX = 1 << 20 };
+/* A service's name, or its port as text; and for how long a preview may be seen. */
+enum { WIRE_SERVICE_MAX = 31, WIRE_PREVIEW_SECONDS = 86400 };
 
 /* W_LOG_ASK: the conditions of a question to the log, in this order; each is an option of
  * `durward audit query` and a parameter of the API. */
@@ -101,7 +103,8 @@ enum wire_type {
     W_ROOT = 23, /* the root of a local sandbox's own CA. P→S: sandbox:str; S→P P→B, B→launcher:
                     sandbox:str, root:bytes (ca/trust_sandbox.h; "" from S: there is none) */
 
-    /* ---- gate or injector ↔ dialer ---- */
+    /* ---- gate or injector ↔ dialer; the first three and the cancelling also gate ↔ controller, on
+     * a channel of its own, for connections into its sandbox (host: a preview's name) ---- */
     W_DIAL = 30,   /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str,
                       owner:str (who of those that share the channel, "": nobody else does) */
     W_DIALED = 31, /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
@@ -261,7 +264,17 @@ enum wire_type {
     W_NAME = 90,    /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
     W_PROPOSE = 92, /* G→C: req:u32, method:str, scheme:str, authority:str, path:str, reason:str:
                        the sandbox asks its operator for it */
-    W_PROPOSED = 93, /* C→G: req:u32, end:u8 (enum wire_proposed), id:str */
+    /* previews (controller/sandbox/previews.h); the first two of the listener's gate */
+    W_PORTER = 94,      /* G→C: http1:u8, name:str (as its first request says it), fd: somebody's
+                         connection, of which nothing was read */
+    W_TURNED_AWAY = 95, /* C→G: http1:u8, name:str, code:str, fd: nobody takes it, tell them so */
+    W_INBOUND = 96,     /* C→G: host:str, port:u32, tls:u8 (of the name as browsers see it),
+                           service:str, fd: a connection to that service of the gate's sandbox */
+    W_PREVIEW =
+        97, /* G→C: req:u32, service:str, once:u8 (it is a link's), token:str: is it good? */
+    W_PREVIEW_SAID = 98, /* C→G: req:u32, seconds:u32 (0: it is not) */
+    W_PREVIEW_USED = 99, /* G→C: {}: somebody sees one; at most once a second */
+    W_PROPOSED = 93,     /* C→G: req:u32, end:u8 (enum wire_proposed), id:str */
     W_DENIED = 91, /* G→C: code:str, target:str, count:u32, failed:u8 (1: not refused, failed) */
 
     /* ---- builder, controller, parent ---- */

@@ -47,6 +47,9 @@ static const struct row codes[] = {
     {"token_missing", SEVERITY_MEDIUM},
     {"token_policy", SEVERITY_MEDIUM},
     /* ourselves */
+    {"preview_cross_site", SEVERITY_HIGH},
+    {"preview_login", SEVERITY_MEDIUM},
+    {"preview_unknown", SEVERITY_LOW},
     {"audit_unwritable", SEVERITY_HIGH},
     {"audit", SEVERITY_HIGH},
     {"secret_unavailable", SEVERITY_MEDIUM},
@@ -56,21 +59,14 @@ static const struct row codes[] = {
 };
 
 static const struct row events[] = {
-    {"threshold_kill", SEVERITY_CRITICAL},
-    {"killed", SEVERITY_CRITICAL},
-    {"threshold", SEVERITY_HIGH},
-    {"threshold_pause", SEVERITY_HIGH},
-    {"records_lost", SEVERITY_HIGH},
-    {"role_ended", SEVERITY_HIGH},
-    {"token_refused", SEVERITY_HIGH},
-    {"store_failed", SEVERITY_MEDIUM},
-    {"notify_failed", SEVERITY_MEDIUM},
-    {"console_asked", SEVERITY_LOW},
-    {"token_created", SEVERITY_LOW},
-    {"policy_changed", SEVERITY_LOW},
-    {"proposal_made", SEVERITY_LOW},
-    {"suppression_made", SEVERITY_LOW},
-    {"suppression_accepted", SEVERITY_MEDIUM},
+    {"threshold_kill", SEVERITY_CRITICAL}, {"killed", SEVERITY_CRITICAL},
+    {"threshold", SEVERITY_HIGH},          {"threshold_pause", SEVERITY_HIGH},
+    {"records_lost", SEVERITY_HIGH},       {"role_ended", SEVERITY_HIGH},
+    {"token_refused", SEVERITY_HIGH},      {"store_failed", SEVERITY_MEDIUM},
+    {"notify_failed", SEVERITY_MEDIUM},    {"console_asked", SEVERITY_LOW},
+    {"token_created", SEVERITY_LOW},       {"preview_opened", SEVERITY_LOW},
+    {"policy_changed", SEVERITY_LOW},      {"proposal_made", SEVERITY_LOW},
+    {"suppression_made", SEVERITY_LOW},    {"suppression_accepted", SEVERITY_MEDIUM},
 };
 
 static const struct row *find(const struct row *rows, size_t n, const char *word)

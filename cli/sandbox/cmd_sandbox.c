@@ -127,6 +127,8 @@ enum {
     WATCH,
     SYNC,
     FORWARD,
+    SERVICES,
+    PREVIEW,
     RM,
     PAUSE,
     STOP,
@@ -201,6 +203,22 @@ const struct command sandbox_verbs[] = {
                  "LOCAL is PORT by default; 0 takes a free one. Prints the address, then serves\n"
                  "until it is interrupted.\n",
                  verb_forward},
+    [SERVICES] =
+        {"sandbox services", "[--json] ID", "Show the services that a sandbox's policy names.",
+         NULL,
+         "Each is looked at now: a connection inside, or a GET of its health path. STATE is\n"
+         "healthy, unhealthy, closed (nothing listens), or asleep with its sandbox, which\n"
+         "this does not wake.\n",
+         verb_services},
+    [PREVIEW] = {"sandbox preview", "[--ttl T] [--json] ID SERVICE",
+                 "Make a link by which a browser sees a service of a sandbox.",
+                 sandbox_preview_options,
+                 "SERVICE is one that the policy names, or a port. The link is good once, for ten\n"
+                 "minutes; the browser that opened it may look for T. Where previews are on:\n"
+                 "'controller: { preview: ADDRESS:PORT }' and, in the policy,\n"
+                 "'sandbox: { previews: true }'.\n\n"
+                 "  durward sandbox preview my-box web\n",
+                 verb_preview},
     [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", NULL,
             "One that is not there is no error.\n", run_rm},
     [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", NULL,

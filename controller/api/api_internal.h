@@ -228,5 +228,7 @@ HANDLER_IN(api_batch);
 HANDLER_IN(api_tar_read);
 HANDLER_IN(api_tar_write);
 HANDLER_IN(api_forward);
+HANDLER_IN(api_services);
+HANDLER_IN(api_preview);
 
 #endif

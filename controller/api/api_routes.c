@@ -107,6 +107,8 @@ static const struct route routes[] = {
     {GET, "/v1/sandboxes/{}/tar", "path", SCOPE_EXEC, NULL, api_tar_read, false, true},
     {PUT, "/v1/sandboxes/{}/tar", "path", SCOPE_EXEC, NULL, api_tar_write, false, true},
     {POST, "/v1/sandboxes/{}/trace", "seconds", SCOPE_ADMIN, NULL, api_trace},
+    {GET, "/v1/sandboxes/{}/services", "", SCOPE_EXEC, NULL, api_services},
+    {POST, "/v1/sandboxes/{}/previews", "", SCOPE_EXEC, NULL, api_preview},
     {POST, "/v1/sandboxes/{}/forward", "port", SCOPE_EXEC, NULL, api_forward, false, true},
 };
 

@@ -20,6 +20,7 @@ struct suppressing;
 struct mcp_servers;
 struct pods;
 struct pools;
+struct previews;
 struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
@@ -58,8 +59,10 @@ struct controller {
     struct proposals *proposals;
     struct suppressing *suppressing; /* NULL when private */
     struct mcp_servers *mcp_servers;
-    struct pods *pods;   /* NULL when private */
-    struct pools *pools; /* the same */
+    struct pods *pods;         /* NULL when private */
+    struct pools *pools;       /* the same */
+    struct previews *previews; /* the same */
+    unsigned n_looks;          /* services.h: at how many sandboxes' services */
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;
     uint32_t last_publication;

@@ -411,6 +411,15 @@ void publications_close(struct managed_sandbox *r)
         publication_free(LIST_FIRST(&r->publications));
 }
 
+const char *publications_at(const struct managed_sandbox *r, unsigned port)
+{
+    const struct publication *p;
+    LIST_FOREACH(p, &r->publications, link)
+    if (p->listen && p->port == port)
+        return p->address;
+    return NULL;
+}
+
 json_t *publications_json(const struct managed_sandbox *r)
 {
     const struct publication *p;

@@ -33,6 +33,8 @@ void publications_again(struct managed_sandbox *r);
 /* W_PORT_OPENED. -1: bad. */
 int publications_message(struct controller *c, struct msg *m);
 void publications_close(struct managed_sandbox *r);
+/* Where this port of it is reached; NULL: nowhere. */
+const char *publications_at(const struct managed_sandbox *r, unsigned port);
 /* Those that are open: [{"address", "port"}]. */
 json_t *publications_json(const struct managed_sandbox *r);
 

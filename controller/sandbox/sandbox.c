@@ -561,6 +561,14 @@ void sandbox_gate(struct sandbox *s, int fd)
     s->gate = ipc_new(s->owner->base, fd, sandbox_on_gate, sandbox_on_gate_closed, s);
 }
 
+int sandbox_tell_gate(struct sandbox *s, struct msg *m)
+{
+    if (s->gate)
+        return ipc_send(s->gate, m);
+    msg_done(m);
+    return -1;
+}
+
 /* Closing init's channel ends init, and with it everything inside; W_TEARDOWN removes the rest. */
 void sandbox_end(struct sandbox *s, uint32_t status, const char *text)
 {

@@ -84,6 +84,8 @@ struct sandbox_owner {
     void (*named)(void *arg, struct sandbox *s, const char *host, uint32_t index);
     /* Its gate brings a proposal (W_PROPOSE, answered to `gate`); -1: bad. */
     int (*proposed)(void *arg, struct sandbox *s, struct ipc *gate, struct msg *m);
+    /* Its gate asks about previews of it (W_PREVIEW, W_PREVIEW_USED); -1: bad. */
+    int (*preview)(void *arg, struct sandbox *s, struct ipc *gate, struct msg *m);
     void *arg;
     LIST_HEAD(, sandbox) list; /* every sandbox that is not freed */
 };
@@ -128,6 +130,8 @@ int sandbox_built(struct sandbox *s, struct msg *m);
 void sandbox_torn(struct sandbox *s);
 /* A gate's channel; replaces that of a gate that died. */
 void sandbox_gate(struct sandbox *s, int fd);
+/* A message to its gate; taken over. -1: there is none just now. */
+int sandbox_tell_gate(struct sandbox *s, struct msg *m);
 /* A message of the client after W_RUN. -1: bad. */
 int sandbox_client_message(struct sandbox *s, struct msg *m);
 /* Something of ours listens on this port of the host, or no longer: no rule leads there. */

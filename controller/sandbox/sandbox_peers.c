@@ -227,6 +227,9 @@ int sandbox_on_gate(struct ipc *ch, struct msg *m, void *arg)
         return on_name(arg, ch, m);
     case W_DENIED:
         return on_denied(arg, m);
+    case W_PREVIEW:
+    case W_PREVIEW_USED:
+        return s->owner->preview ? s->owner->preview(s->owner->arg, s, ch, m) : -1;
     case W_PROPOSE:
         return s->owner->proposed ? s->owner->proposed(s->owner->arg, s, ch, m) : -1;
     default:

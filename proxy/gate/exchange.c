@@ -8,10 +8,12 @@
 #include "dial_client.h"
 #include "guard_placeholder.h"
 #include "guide.h"
+#include "inbound.h"
 #include "override_watch.h"
 #include "policy.h"
 #include "body_inspection.h"
 #include "budget_client.h"
+#include "preview_sessions.h"
 #include "relay.h"
 #include "request_record.h"
 #include "tunnel.h"
@@ -26,6 +28,7 @@
 
 static const char *const states[] = {
     [EXCHANGE_NEW] = "new",
+    [EXCHANGE_INBOUND] = "who may see it",
     [EXCHANGE_OUTWARD] = "looking for patterns",
     [EXCHANGE_BODY_INSPECTION] = "inspecting",
     [EXCHANGE_BUDGET] = "budget",
@@ -46,6 +49,7 @@ void exchange_set_state(struct exchange *x, enum exchange_state s)
 void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait, "cancelled");
+    preview_ask_cancel(x->asked);
     body_inspection_free(x->body_inspection);
     free(x->calls);
     override_watch_free(x->override);
@@ -89,8 +93,9 @@ void exchange_tell_end(struct exchange *x, unsigned status, const char *code, co
     struct downstream f = x->relay.downstream;
     bool begun = x->state == EXCHANGE_REPLYING;
     exchange_set_state(x, EXCHANGE_DONE);
-    guide_refused(x->gate->guide, id, status, code, x->head.method, &x->authority,
-                  x->refuse_field ? x->refuse_detail : "");
+    if (x->inbound == NULL) /* else it was nobody inside */
+        guide_refused(x->gate->guide, id, status, code, x->head.method, &x->authority,
+                      x->refuse_field ? x->refuse_detail : "");
     exchange_tell_how(x, &f);
     bool answered =
         !begun && (status == 200 ? body_inspection_answer(x->body_inspection, &f, code, id)
@@ -140,7 +145,8 @@ static void make_denial(struct exchange *x, unsigned status, const char *code, s
         x->counter = journal_next(x->gate->journal);
     if (x->authority.host[0])
         authority_text(&x->authority, target, sizeof target);
-    tell_denied(x, code, target, detail);
+    if (x->inbound == NULL)
+        tell_denied(x, code, target, detail);
     record_request(x, r, RECORD_DENIED);
     record_put_str(r, RF_CODE, code);
     if (status)
@@ -242,10 +248,12 @@ static void open_origin(struct exchange *x)
     struct downstream f = {&exchange_downstream_ops, x};
     journal_id(x->gate->journal, x->counter, id, sizeof id);
     snprintf(key, sizeof key, "%s|%s|%s|%s", x->who.sandbox, x->who.route->name,
-             scheme_name(x->authority.scheme),
+             x->inbound ? x->entry : scheme_name(x->authority.scheme), /* no way out is one in */
              authority_text_port(&x->authority, text, sizeof text));
-    x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
-                            id, x->who.token, NULL, &x->relay.trace);
+    struct authority at = x->authority;
+    struct dial_client *dial = x->inbound ? exchange_inbound_dial(x, &at) : x->who.route->dial;
+    x->origin = origin_open(&x->gate->origin, dial, f, &at, &x->head, key, id, x->who.token, NULL,
+                            &x->relay.trace);
     if (x->origin == NULL) {
         exchange_end_record(x, RECORD_ABORTED, "memory");
         exchange_tell_fail(x, 503, "memory");
@@ -420,8 +428,8 @@ static void deny_body(struct exchange *x, unsigned status, const char *code)
 
 static bool is_undecided(const struct exchange *x)
 {
-    return x->state == EXCHANGE_OUTWARD || x->state == EXCHANGE_BODY_INSPECTION ||
-           x->state == EXCHANGE_BUDGET;
+    return x->state == EXCHANGE_INBOUND || x->state == EXCHANGE_OUTWARD ||
+           x->state == EXCHANGE_BODY_INSPECTION || x->state == EXCHANGE_BUDGET;
 }
 
 /* What such a body asked for has not been done, since the origin never had the end of it. */

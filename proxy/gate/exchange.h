@@ -10,6 +10,7 @@ struct exchange;
 
 enum exchange_state {
     EXCHANGE_NEW = 0,
+    EXCHANGE_INBOUND,         /* the controller is asked who may see it */
     EXCHANGE_OUTWARD,         /* detectors want to see all of the body first */
     EXCHANGE_BODY_INSPECTION, /* the rule wants to see the body first */
     EXCHANGE_BUDGET,          /* waits for the dialer's leave */
@@ -22,8 +23,8 @@ enum exchange_state {
 struct exchange *exchange_new(struct gate *g, const struct identity *who,
                               struct downstream downstream);
 /* Decide and begin. h is taken over (its storage moves) and cleaned. `entry` is constant text:
- * "transparent", "connect", "forward", "socks5", "forwarded". The downstream may be told fail
- * before this returns. */
+ * "transparent", "connect", "forward", "socks5", "forwarded", "inbound". The downstream may be told
+ * fail before this returns. */
 void exchange_start(struct exchange *x, struct head *h, const struct authority *a,
                     const char *entry);
 /* Refuse without a decision (bad syntax, mismatch): recorded, then the downstream is told. a may be

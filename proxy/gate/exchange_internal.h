@@ -22,7 +22,10 @@ struct exchange {
     bool inject;
     bool by_injector; /* credentialed, asked, or of a host that gets a secret by another rule */
     struct origin *origin;
-    struct prepared *answer; /* of a metadata service, until it is sent; else NULL */
+    struct prepared *answer; /* of a metadata service, or a link's, until it is sent; else NULL */
+    const struct inbound *inbound; /* it is from outside, to a service; else NULL */
+    struct preview_ask *asked;     /* EXCHANGE_INBOUND */
+    bool is_link;                  /* what was asked about is a link's token */
     struct journal_wait *wait;
     struct body_inspection *body_inspection; /* until what it holds has gone on */
     struct override_watch *override;         /* of its body, where the method matters */

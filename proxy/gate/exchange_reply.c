@@ -2,6 +2,7 @@
 #include "exchange_internal.h"
 
 #include "guard.h"
+#include "inbound.h"
 #include "policy.h"
 #include "body_inspection.h"
 #include "tunnel.h"
@@ -16,7 +17,8 @@ static void on_tunnel_over(void *self, const char *code)
     struct exchange *x = self;
     struct downstream f = x->relay.downstream;
     char target[HOST_TEXT_MAX + 16];
-    gate_denied(x->gate, code, authority_text(&x->authority, target, sizeof target), 1);
+    if (x->inbound == NULL)
+        gate_denied(x->gate, code, authority_text(&x->authority, target, sizeof target), 1);
     exchange_end_record(x, RECORD_ABORTED, code);
     x->relay.upstream.ops->cancel(x->relay.upstream.self, code);
     exchange_set_state(x, EXCHANGE_DONE);
@@ -73,6 +75,8 @@ static void downstream_reply(void *self, const struct head *reply)
     x->relay.status = reply->status;
     view(&h, reply);
     guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
+    if (x->inbound && x->origin) /* not our own answer to a link */
+        exchange_inbound_reply(x, &h);
     if (h.body == BODY_TUNNEL && open_tunnel(x) < 0) {
         abandon(x, 503, "memory");
         return;
@@ -116,7 +120,8 @@ static void downstream_fail(void *self, unsigned status, const char *code, const
         downstream_end(x); /* both had said goodbye: how the connection goes then is no matter */
         return;
     }
-    if (x->origin || id || x->state != EXCHANGE_OPEN) /* else it is told as it is denied, below */
+    if (x->inbound == NULL &&
+        (x->origin || id || x->state != EXCHANGE_OPEN)) /* else it is told as it is denied, below */
         gate_denied(x->gate, code, target, 1);
     if (x->admitted) { /* here, and not by an injector */
         exchange_end_record(x, RECORD_ABORTED, code);

@@ -6,10 +6,12 @@
 #include "crypto_text.h"
 #include "dial_client.h"
 #include "dns_server.h"
+#include "porter.h"
 #include "exchange.h"
 #include "listener.h"
 #include "gate_names.h"
 #include "guide.h"
+#include "inbound.h"
 #include "meter.h"
 #include "nflog.h"
 #include "oidc.h"
@@ -17,6 +19,7 @@
 #include "peer.h"
 #include "placeholder.h"
 #include "policy_message.h"
+#include "preview_sessions.h"
 #include "proc.h"
 #include "revoked.h"
 #include "role_run.h"
@@ -40,8 +43,9 @@ struct gate_process {
     size_t n_listeners;
     struct dns_server *dns;
     struct nflog *nflog;
-    uint64_t lost;   /* packets known to be lost, as far as they are counted */
-    struct msg bind; /* kept until the journal is there */
+    struct porter *porter; /* GATE_PORTER */
+    uint64_t lost;         /* packets known to be lost, as far as they are counted */
+    struct msg bind;       /* kept until the journal is there */
     bool bind_waits, bound;
 };
 
@@ -55,7 +59,7 @@ struct route *gate_route(struct gate *g, const char *policy)
 
 void gate_denied(struct gate *g, const char *code, const char *target, uint64_t count)
 {
-    if (g->controller == NULL)
+    if (g->controller == NULL || g->mode == GATE_PORTER)
         return;
     const struct answer_words *words = answer_words(0, code);
     struct msg m;
@@ -118,9 +122,21 @@ static int set_policy(struct route *r, const struct policy_message *told)
 static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
-    if (m->type == W_PROPOSED)
+    bool local = p->gate.mode == GATE_LOCAL;
+    switch (m->type) {
+    case W_PROPOSED:
         return guide_proposed(p->gate.guide, m);
-    return m->type == W_NAME ? gate_names_message(p->gate.names, m) : -1;
+    case W_NAME:
+        return gate_names_message(p->gate.names, m);
+    case W_INBOUND:
+        return local ? session_inbound(&p->gate, m) : -1;
+    case W_PREVIEW_SAID:
+        return preview_sessions_message(p->gate.previews, m);
+    case W_TURNED_AWAY:
+        return porter_refused(p->porter, m);
+    default:
+        return -1;
+    }
 }
 
 static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *arg)
@@ -130,6 +146,7 @@ static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *a
     p->gate.controller = NULL;
     gate_names_controller_gone(p->gate.names);
     guide_controller_gone(p->gate.guide);
+    preview_sessions_controller_gone(p->gate.previews);
 }
 
 /* ---- brokers' fronts: they only ever close ---- */
@@ -174,8 +191,11 @@ static int on_peer(struct gate_process *p, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
-    struct route *r = far.policy[0] ? make_route(g, far.policy) : NULL;
-    if (far.kind == ROLE_SIGNER) {
+    bool routed = far.policy[0] && far.kind != ROLE_CONTROLLER;
+    struct route *r = routed ? make_route(g, far.policy) : NULL;
+    if (far.kind == ROLE_CONTROLLER && strcmp(far.policy, PEER_INSIDE) == 0) {
+        dial_client_attach(g->inside, far.fd, far.channel);
+    } else if (far.kind == ROLE_SIGNER) {
         mint_client_attach(g->mint, far.fd, far.channel);
     } else if (far.kind == ROLE_LOGGER) {
         journal_attach(g->journal, far.fd, far.channel);
@@ -185,9 +205,12 @@ static int on_peer(struct gate_process *p, struct msg *m)
         injector_channel_attach(r->injector_channel, far.fd, far.channel);
     } else if (far.kind == ROLE_CONTROLLER) {
         ipc_free(g->controller);
+        g->controller = NULL;
         guide_controller_gone(g->guide);
+        preview_sessions_controller_gone(g->previews);
         g->controller = ipc_new(g->base, far.fd, on_controller, on_controller_closed, p);
-        gate_names_ask_all(g->names);
+        if (strcmp(far.policy, PEER_PORTER) != 0)
+            gate_names_ask_all(g->names);
     } else if (broker_is_front(far.kind)) {
         attach_front(g, &far);
     } else {
@@ -265,6 +288,10 @@ static int add_listener(struct gate_process *p, uint8_t kind, const char *name, 
         return name[0] ? add_stream(p, ENTRY_TLS, name, fd) : -1;
     case LISTENER_FORWARDED:
         return p->gate.oidc ? add_stream(p, ENTRY_FORWARDED, name[0] ? name : NULL, fd) : -1;
+    case LISTENER_PORTER:
+        if (p->gate.mode == GATE_PORTER && p->porter == NULL)
+            p->porter = porter_new(&p->gate, fd);
+        return p->porter ? 0 : -1;
     case LISTENER_DNS_UDP4:
     case LISTENER_DNS_UDP6:
     case LISTENER_DNS_TCP4:
@@ -287,7 +314,7 @@ static int read_keys(struct gate *g, struct msg *m)
     struct slice tag, token;
     if (msg_get_u8(m, &mode) < 0 || msg_get_str(m, g->sandbox, sizeof g->sandbox) < 0 ||
         msg_get_slice(m, 32, &tag) < 0 || msg_get_slice(m, 32, &token) < 0 || tag.n != 32 ||
-        mode < GATE_LOCAL || mode > GATE_TOKEN)
+        mode < GATE_LOCAL || mode > GATE_PORTER)
         return -1;
     g->mode = mode;
     if (g->mode == GATE_LOCAL && g->guide == NULL && (g->guide = guide_new()) == NULL)
@@ -482,6 +509,8 @@ static int on_drain(struct gate_process *p, struct msg *m)
     for (size_t i = 0; i < p->n_listeners; i++)
         listener_free(p->listeners[i]);
     p->n_listeners = 0;
+    porter_free(p->porter);
+    p->porter = NULL;
     p->gate.draining = true;
     session_drain_all(&p->gate);
     if (LIST_EMPTY(&p->gate.sessions))
@@ -502,9 +531,11 @@ static void start_gate(struct gate *g, int roots_fd)
     g->port_tls = io_tls_server_ctx(false);
     g->look_tls = io_tls_server_ctx(false);
     g->names = gate_names_new(g);
+    g->previews = preview_sessions_new(g);
+    g->inside = dial_client_new(g->base, l->dial_seconds);
     g->refusal_counters = refusal_counters_new(g->base, on_counted, g);
-    if (r < 0 || !g->names || !g->refusal_counters || !g->mint || !g->server_tls || !g->port_tls ||
-        !g->look_tls)
+    if (r < 0 || !g->names || !g->previews || !g->inside || !g->refusal_counters || !g->mint ||
+        !g->server_tls || !g->port_tls || !g->look_tls)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
     tls_sessions_setup(g->origin.tls);
@@ -531,6 +562,7 @@ static int gate_load(void *self, struct msg *m, struct msg *ready UNUSED, struct
     journal_lost_to(p->gate.journal, p->gate.parent);
     start_gate(&p->gate, fd);
     mint_client_lost_to(p->gate.mint, p->gate.parent);
+    dial_client_lost_to(p->gate.inside, p->gate.parent);
     return 0;
 }
 
@@ -595,12 +627,15 @@ static int gate_leave(void *self, struct event_base *base UNUSED)
     struct gate *g = &p->gate;
     for (size_t i = 0; i < p->n_listeners; i++)
         listener_free(p->listeners[i]);
+    porter_free(p->porter);
     dns_server_free(p->dns);
     nflog_free(p->nflog);
     refusal_counters_free(g->refusal_counters);
     revoked_free(g->revoked);
     guide_free(g->guide);
     gate_names_free(g->names);
+    preview_sessions_free(g->previews);
+    dial_client_free(g->inside);
     ipc_free(g->controller);
     ipc_free(g->parent);
     return 0;

@@ -26,6 +26,7 @@ struct gate_names;
 struct guide;
 struct oidc;
 struct placeholder_key;
+struct preview_sessions;
 struct revoked;
 struct session;
 struct refusal_counters;
@@ -67,7 +68,10 @@ struct gate {
     unsigned char metadata_key[32]; /* of tokens of the metadata services */
     EVP_PKEY *token_public;         /* GATE_TOKEN */
     struct revoked *revoked;
-    struct oidc *oidc; /* of a listener with `forwarded`; else NULL */
+    struct oidc *oidc;                 /* of a listener with `forwarded`; else NULL */
+    struct dial_client *inside;        /* GATE_LOCAL: connections into the sandbox */
+    struct preview_sessions *previews; /* who may see its services */
+    unsigned n_inbound;                /* sessions of those */
     LIST_HEAD(, session) sessions;
     struct faults_book faults; /* of those who ask */
     bool draining;

@@ -2,6 +2,7 @@
 #include "prepared.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void prepared_init(struct prepared *p, size_t max)
@@ -13,6 +14,9 @@ void prepared_init(struct prepared *p, size_t max)
 void prepared_free(struct prepared *p)
 {
     buf_free(&p->body);
+    free(p->location);
+    free(p->cookie);
+    p->location = p->cookie = NULL;
 }
 
 static int prepared_tell(const struct prepared *p, const struct downstream *f)
@@ -33,6 +37,10 @@ static int prepared_tell(const struct prepared *p, const struct downstream *f)
         rc = http_head_add(&h, "cache-control", SLICE("no-store"));
     for (size_t i = 0; i < p->n_fields && rc == 0; i++)
         rc = http_head_add(&h, p->fields[i].name, slice_str(p->fields[i].value));
+    if (rc == 0 && p->location)
+        rc = http_head_add(&h, "location", slice_str(p->location));
+    if (rc == 0 && p->cookie)
+        rc = http_head_add(&h, "set-cookie", slice_str(p->cookie));
     if (rc == 0)
         f->ops->reply(f->self, &h);
     http_head_free(&h);

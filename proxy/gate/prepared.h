@@ -19,7 +19,8 @@ struct prepared {
     const char *type;                                  /* constant text */
     struct prepared_field fields[PREPARED_FIELDS_MAX]; /* beside it */
     size_t n_fields;
-    bool bare; /* a HEAD's: without its body */
+    char *location, *cookie; /* likewise, longer; owned; or NULL */
+    bool bare;               /* a HEAD's: without its body */
     bool told;
     struct buf body;
 };

@@ -47,6 +47,7 @@ void session_close(struct session *s, const char *why UNUSED)
     LIST_REMOVE(s, link);
     meter_down(METER_SESSIONS_OPEN);
     s->closed(s->closed_arg);
+    free(s->inbound);
     free(s);
     if (g->draining && LIST_EMPTY(&g->sessions)) {
         struct timeval flush = {.tv_usec = DRAIN_FLUSH_MS * 1000};
@@ -146,8 +147,9 @@ struct faults *session_faults(struct session *s)
 static void start_http2(struct session *s)
 {
     if (session_faults(s))
-        s->server2 = http2_server_new(s->gate->base, s->io, &s->gate->limits, s->shared,
-                                      &session_http2_ops, s);
+        s->server2 =
+            http2_server_new(s->gate->base, s->io, &s->gate->limits, s->shared,
+                             s->inbound ? &session_inbound_http2_ops : &session_http2_ops, s);
     if (s->server2 == NULL)
         session_close(s, "out of memory");
     else
@@ -157,7 +159,7 @@ static void start_http2(struct session *s)
 void session_start_http(struct session *s)
 {
     session_set_state(s, SESSION_HTTP);
-    if (session_chose_http2(s)) {
+    if (s->knows_http2 || session_chose_http2(s)) {
         start_http2(s);
         return;
     }
@@ -344,15 +346,14 @@ static void begin(struct session *s)
     io_deadline(s->io, s->gate->limits.head_seconds);
 }
 
-void session_new(struct gate *g, int fd, enum session_entry entry,
-                 const struct sockaddr_storage *destination, const char *port_name,
-                 void (*closed)(void *arg), void *arg)
+struct session *session_make(struct gate *g, int fd, enum session_entry entry,
+                             void (*closed)(void *arg), void *arg)
 {
     struct session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         close(fd);
         closed(arg);
-        return;
+        return NULL;
     }
     s->gate = g;
     LIST_INSERT_HEAD(&g->sessions, s, link);
@@ -360,8 +361,6 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     meter_add(METER_SESSIONS_OPEN, 1);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
-    s->explicit_inner = entry != ENTRY_TRANSPARENT;
-    s->port_name = port_name;
     s->closed = closed;
     s->closed_arg = arg;
     if (g->mode != GATE_TOKEN) {
@@ -371,8 +370,20 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     s->io = io_new(g->base, fd, STREAM_IN_MAX, STREAM_OUT_MAX, false);
     if (s->io == NULL) {
         session_close(s, "out of memory");
-        return;
+        return NULL;
     }
+    return s;
+}
+
+void session_new(struct gate *g, int fd, enum session_entry entry,
+                 const struct sockaddr_storage *destination, const char *port_name,
+                 void (*closed)(void *arg), void *arg)
+{
+    struct session *s = session_make(g, fd, entry, closed, arg);
+    if (s == NULL)
+        return;
+    s->explicit_inner = entry != ENTRY_TRANSPARENT;
+    s->port_name = port_name;
     if (destination) {
         s->destination = *destination;
         if (session_try_broker(s))

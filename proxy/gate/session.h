@@ -23,6 +23,7 @@ enum session_entry {
     ENTRY_EXPLICIT,
     ENTRY_TLS,       /* the same in TLS */
     ENTRY_FORWARDED, /* a provider sends its sandboxes' requests on to us (session_forwarded.c) */
+    ENTRY_INBOUND,   /* from outside, to a service of the sandbox (session_inbound.c) */
 };
 
 /* destination: what the client meant to reach (transparent), NULL for explicit entries. port_name:

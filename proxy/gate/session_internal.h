@@ -17,8 +17,8 @@ struct session {
     struct io *io;
     enum session_state state;
     enum session_entry entry;
-    const char
-        *entry_name; /* for records: "transparent", "connect", "forward", "socks5", "forwarded" */
+    const char *entry_name; /* for records: "transparent", "connect", "forward", "socks5",
+                              "forwarded", "inbound" */
     struct identity who;
     struct sockaddr_storage destination;
     const char *port_name; /* ENTRY_TLS: of our own certificate; else NULL */
@@ -38,11 +38,23 @@ struct session {
     unsigned char alert;
     bool explicit_inner; /* the next head is a proxy request */
     enum socks_step socks;
+    struct inbound *inbound; /* ENTRY_INBOUND; else NULL */
+    bool knows_http2;        /* ENTRY_INBOUND: it begins as HTTP/2 does */
     void (*closed)(void *arg);
     void *closed_arg;
     LIST_ENTRY(session) link;
 };
 
+/* One in the gate's list, with nothing of it begun. Takes fd; NULL: out of memory, and closed has
+ * run. */
+struct session *session_make(struct gate *g, int fd, enum session_entry entry,
+                             void (*closed)(void *arg), void *arg);
+/* session_request.c: the exchange of a head, or none (told); a refusal of it; what is wrong with
+ * its Host (0: nothing). */
+struct exchange *session_open_exchange(struct session *s, const struct requester *by);
+void session_refuse(struct session *s, const struct requester *by, const struct head *h,
+                    const struct authority *a, unsigned status, const char *code);
+unsigned session_host_refused(const struct session *s, const struct head *h);
 void session_set_state(struct session *s, enum session_state st);
 void session_close(struct session *s, const char *why); /* the one way out */
 /* Plain bytes or a ClientHello at the front of the input: start HTTP or TLS. */
@@ -86,6 +98,6 @@ bool session_host_allowed(const struct session *s, const struct authority *a);
 /* The handshake chose HTTP/2. */
 bool session_chose_http2(const struct session *s);
 extern const struct http1_server_ops session_http1_ops;
-extern const struct http2_server_ops session_http2_ops;
+extern const struct http2_server_ops session_http2_ops, session_inbound_http2_ops;
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "basic.h"
 #include "guide.h"
+#include "inbound.h"
 #include "policy.h"
 #include "revoked.h"
 
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static struct exchange *open_exchange(struct session *s, const struct requester *by)
+struct exchange *session_open_exchange(struct session *s, const struct requester *by)
 {
     struct exchange *x = exchange_new(s->gate, &s->who, by->downstream);
     if (x)
@@ -21,10 +22,10 @@ static struct exchange *open_exchange(struct session *s, const struct requester 
     return x;
 }
 
-static void refuse(struct session *s, const struct requester *by, const struct head *h,
-                   const struct authority *a, unsigned status, const char *code)
+void session_refuse(struct session *s, const struct requester *by, const struct head *h,
+                    const struct authority *a, unsigned status, const char *code)
 {
-    struct exchange *x = open_exchange(s, by);
+    struct exchange *x = session_open_exchange(s, by);
     if (x)
         exchange_refuse(x, h, a, s->entry_name, status, code);
 }
@@ -78,7 +79,7 @@ static void connect_request(struct session *s, struct http1_server *server,
     s->entry_name = "connect";
     ssize_t colon = slice_find(h->target_authority, ':');
     if (colon < 0 || authority_parse(&a, SCHEME_HTTPS, h->target_authority) < 0) {
-        refuse(s, by, h, NULL, 400, "malformed_host");
+        session_refuse(s, by, h, NULL, 400, "malformed_host");
         return;
     }
     plain = a;
@@ -87,19 +88,19 @@ static void connect_request(struct session *s, struct http1_server *server,
     struct authority said = a;
     if (host && (authority_parse(&said, SCHEME_HTTPS, host->value) < 0 ||
                  !authority_same_host(&said, &a))) {
-        refuse(s, by, h, &a, 421, "authority_mismatch");
+        session_refuse(s, by, h, &a, 421, "authority_mismatch");
         return;
     }
     if (h->body != BODY_NONE || buf_len(io_in(s->io)) > 0) {
-        refuse(s, by, h, &a, 400, "early_data");
+        session_refuse(s, by, h, &a, 400, "early_data");
         return;
     }
     if (!session_host_allowed(s, &a) && !session_host_allowed(s, &plain)) {
-        refuse(s, by, h, &a, 403, "no_rule");
+        session_refuse(s, by, h, &a, 403, "no_rule");
         return;
     }
     if (io_write(s->io, "HTTP/1.1 200 Connection established\r\n\r\n", 39) < 0) {
-        refuse(s, by, h, &a, 503, "memory");
+        session_refuse(s, by, h, &a, 503, "memory");
         return;
     }
     http1_server_release(server);
@@ -110,7 +111,7 @@ static void connect_request(struct session *s, struct http1_server *server,
 }
 
 /* Host against the authority that the connection already has: 0, or the status of the refusal. */
-static unsigned host_refused(const struct session *s, const struct head *h)
+unsigned session_host_refused(const struct session *s, const struct head *h)
 {
     struct authority a;
     const struct field *host = http_head_find(h, "host");
@@ -129,7 +130,7 @@ static void start(struct session *s, const struct requester *by, struct head *h,
         a = &server;
     else if (guide_is(a) && guide_start(s->gate, &s->who, by, h))
         return;
-    struct exchange *x = open_exchange(s, by);
+    struct exchange *x = session_open_exchange(s, by);
     if (x)
         exchange_start(x, h, a, s->entry_name);
 }
@@ -140,34 +141,34 @@ static void refused_name(struct session *s, const struct requester *by, const st
     const struct field *host = http_head_find(h, "host");
     struct authority a = s->authority;
     if (a.scheme == SCHEME_HTTP && host && authority_parse(&a, SCHEME_HTTP, host->value) < 0)
-        refuse(s, by, h, NULL, 400, "malformed_host");
+        session_refuse(s, by, h, NULL, 400, "malformed_host");
     else if (session_host_allowed(s, &a)) /* it is somewhere else */
-        refuse(s, by, h, &a, 421, "authority_mismatch");
+        session_refuse(s, by, h, &a, 421, "authority_mismatch");
     else
-        refuse(s, by, h, &a, 403, "no_rule");
+        session_refuse(s, by, h, &a, 403, "no_rule");
 }
 
 /* Inside a tunnel or at a transparent listener, where the connection has its authority. */
 static void inner_request(struct session *s, const struct requester *by, struct head *h)
 {
     if (h->form == TARGET_AUTHORITY) {
-        refuse(s, by, h, &s->authority, 405, "connect_inside");
+        session_refuse(s, by, h, &s->authority, 405, "connect_inside");
         return;
     }
     if (h->form == TARGET_ABSOLUTE) {
-        refuse(s, by, h, &s->authority, 400, "bad_target");
+        session_refuse(s, by, h, &s->authority, 400, "bad_target");
         return;
     }
     if (s->refusing && s->authority.scheme == SCHEME_HTTP) {
         refused_name(s, by, h);
         return;
     }
-    unsigned status = host_refused(s, h);
+    unsigned status = session_host_refused(s, h);
     if (status) {
         if (by->close_after)
             by->close_after(by->downstream.self);
-        refuse(s, by, h, &s->authority, status,
-               status == 421 ? "authority_mismatch" : "malformed_host");
+        session_refuse(s, by, h, &s->authority, status,
+                       status == 421 ? "authority_mismatch" : "malformed_host");
         return;
     }
     if (s->refusing)
@@ -185,7 +186,7 @@ static void proxy_request(struct session *s, struct http1_server *server,
     memset(&a, 0, sizeof a);
     if (code) {
         http1_server_refusal_field(server, "proxy-authenticate: Basic realm=\"durward\"\r\n");
-        refuse(s, by, h, NULL, 407, code);
+        session_refuse(s, by, h, NULL, 407, code);
         return;
     }
     if (h->form == TARGET_AUTHORITY) {
@@ -194,13 +195,13 @@ static void proxy_request(struct session *s, struct http1_server *server,
     }
     s->entry_name = "forward";
     if (h->form != TARGET_ABSOLUTE || authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
-        refuse(s, by, h, NULL, 400, "bad_target");
+        session_refuse(s, by, h, NULL, 400, "bad_target");
         return;
     }
     const struct field *host = http_head_find(h, "host");
     if (host &&
         (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
-        refuse(s, by, h, &a, 400, "authority_mismatch");
+        session_refuse(s, by, h, &a, 400, "authority_mismatch");
         return;
     }
     start(s, by, h, &a);
@@ -213,7 +214,7 @@ static void forwarded_request(struct session *s, const struct requester *by, str
     struct refusal why;
     memset(&a, 0, sizeof a);
     if (session_forwarded(s, h, &a, &why) < 0)
-        refuse(s, by, h, a.host[0] ? &a : NULL, why.status, why.code);
+        session_refuse(s, by, h, a.host[0] ? &a : NULL, why.status, why.code);
     else
         start(s, by, h, &a);
 }
@@ -241,7 +242,9 @@ static void on_request(void *self, struct http1_server *server, struct head *h,
     struct session *s = self;
     struct requester by = http1_requester(downstream);
     s->server = server;
-    if (s->entry == ENTRY_FORWARDED)
+    if (s->inbound)
+        session_inbound_request(s, &by, h);
+    else if (s->entry == ENTRY_FORWARDED)
         forwarded_request(s, &by, h);
     else if (s->explicit_inner && !s->tunnel)
         proxy_request(s, server, &by, h);
@@ -252,7 +255,7 @@ static void on_request(void *self, struct http1_server *server, struct head *h,
 static void refused(struct session *s, const struct requester *by, const struct head *h,
                     const struct refusal *why)
 {
-    refuse(s, by, h, s->authority.host[0] ? &s->authority : NULL, why->status, why->code);
+    session_refuse(s, by, h, s->authority.host[0] ? &s->authority : NULL, why->status, why->code);
 }
 
 static void on_refused(void *self, struct http1_server *server, const struct head *h,
@@ -293,6 +296,11 @@ static void on_request2(void *self, const struct requester *by, struct head *h)
     inner_request(self, by, h);
 }
 
+static void on_inbound2(void *self, const struct requester *by, struct head *h)
+{
+    session_inbound_request(self, by, h);
+}
+
 static void on_refused2(void *self, const struct requester *by, const struct head *h,
                         const struct refusal *why)
 {
@@ -314,6 +322,15 @@ static void on_closed2(void *self)
 const struct http2_server_ops session_http2_ops = {
     .ahead = INJECTOR_CHANNEL_WINDOW,
     .request = on_request2,
+    .refused = on_refused2,
+    .breach = on_breach2,
+    .closed = on_closed2,
+};
+
+const struct http2_server_ops session_inbound_http2_ops = {
+    .ahead = INJECTOR_CHANNEL_WINDOW,
+    .clear = true,
+    .request = on_inbound2,
     .refused = on_refused2,
     .breach = on_breach2,
     .closed = on_closed2,

@@ -61,6 +61,16 @@ static const struct answer_words table[] = {
     {"grant_authority", 0, ANSWER_DENIED, "the credential is not for this host", TELL, 0},
     {"grant_request", 0, ANSWER_DENIED, "the credential is not for a request of this form", TELL,
      0},
+    /* previews: who asks is outside, and no sandbox */
+    {"preview_login", 0, ANSWER_DENIED, "this preview is seen by who has a link or token for it",
+     "Ask whoever runs the sandbox for one: durward sandbox preview", 0},
+    {"preview_cross_site", 0, ANSWER_DENIED,
+     "another site's page had the browser ask, with this preview's cookie",
+     "Open the preview's own address", 0},
+    {"preview_busy", 0, ANSWER_FAILED, "too many tokens are being looked at", AGAIN, 5},
+    {"preview_unknown", 0, ANSWER_DENIED, "there is no preview of this name",
+     "Ask whoever runs the sandbox for its address: durward sandbox preview", 0},
+    {"preview_asleep", 0, ANSWER_FAILED, "the sandbox of this preview does not run", AGAIN, 5},
     /* credentials and placeholders */
     {"foreign_credential", 0, ANSWER_DENIED,
      "it carries a credential that this sandbox was not given", PLACEHOLDER, 0},

@@ -189,7 +189,8 @@ static int check_pseudo(const struct http2_head *b, struct refusal *why)
         return refuse(why, 400, "authority_mismatch");
     if (plain_connect)
         return 0;
-    if (!slice_eq(pseudo(b, PSEUDO_SCHEME), SLICE("https")))
+    struct slice scheme = pseudo(b, PSEUDO_SCHEME);
+    if (!slice_eq(scheme, SLICE("https")) && !(b->clear && slice_eq(scheme, SLICE("http"))))
         return refuse(why, 400, "scheme");
     if (!is_word(path) || (path.p[0] != '/' && !slice_eq(path, SLICE("*"))))
         return refuse(why, 400, "bad_target");

@@ -31,6 +31,7 @@ struct http2_head {
     size_t n;           /* fields, cookie crumbs included */
     uint64_t bytes;     /* RFC 9113 10.5.1: with 32 for each */
     bool trailers;      /* no pseudo-fields */
+    bool clear;         /* the scheme may be http: see http2_server_ops */
     struct refusal why; /* the first thing wrong; code NULL: none */
 };
 

@@ -30,6 +30,7 @@ enum {
 struct http2_server_ops {
     size_t
         ahead; /* what an upstream may give beyond a stream's room, for which it had leave before */
+    bool clear; /* it is spoken in clear: a request may say http */
     /* A whole, well-formed request head. h may be taken. */
     void (*request)(void *session, const struct requester *by, struct head *h);
     /* A head that is refused; h as far as it was read. The session ends it through the downstream.

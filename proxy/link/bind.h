@@ -16,9 +16,11 @@
 
 enum gate_mode {
     GATE_SPARE = 0,
-    GATE_LOCAL, /* one local sandbox: the listeners say who it is */
-    GATE_BOUND, /* a `listen` entry with a policy */
-    GATE_TOKEN, /* a `listen` entry whose clients show a token */
+    GATE_LOCAL,  /* one local sandbox: the listeners say who it is */
+    GATE_BOUND,  /* a `listen` entry with a policy */
+    GATE_TOKEN,  /* a `listen` entry whose clients show a token */
+    GATE_PORTER, /* the listener of previews, which hands each connection on (proxy/gate/porter.h)
+                  */
 };
 
 /* The kinds of listening sockets and packet sockets a gate may be given. */
@@ -33,6 +35,7 @@ enum listener_kind {
     LISTENER_REMOTE_HTTP,  /* an operator's `listen` entry */
     LISTENER_REMOTE_HTTPS, /* the same in TLS; `name` is what its certificate is for */
     LISTENER_FORWARDED,    /* one with `forwarded`; in TLS if it has a name. After a W_FORWARDED */
+    LISTENER_PORTER,       /* of GATE_PORTER alone */
 };
 
 #endif

@@ -96,8 +96,9 @@ static void put_own_ports(struct parent *p, struct msg *m)
 {
     size_t n, k = 0;
     const struct config_listen *l = config_listens(p->config, &n), *api = config_api(p->config);
-    const char *more[3] = {api ? api->address : NULL, config_metrics(p->config),
-                           config_console(p->config)};
+    const struct config_preview *preview = config_preview(p->config);
+    const char *more[4] = {api ? api->address : NULL, config_metrics(p->config),
+                           config_console(p->config), preview ? preview->address : NULL};
     for (size_t i = 0; i < ARRAY_LEN(more); i++)
         k += more[i] != NULL;
     msg_put_u32(m, (uint32_t)(p->mode == PARENT_SERVE ? n + k : 0));

@@ -177,7 +177,7 @@ static void put_placeholders(const struct sandbox *s, struct msg *m)
 
 static void put_policies(struct parent *p, const struct sandbox *s, struct msg *m)
 {
-    size_t n = s->policy[0] ? 1 : config_policies(p->config);
+    size_t n = s->mode == GATE_PORTER ? 0 : s->policy[0] ? 1 : config_policies(p->config);
     msg_put_u32(m, (uint32_t)n);
     for (size_t i = 0; i < n; i++) {
         const char *name = s->policy[0] ? s->policy : config_policy_name(p->config, i);
@@ -513,6 +513,25 @@ void parent_sandbox_gone(struct parent *p, const char *id)
 
 /* ---- `listen` entries ---- */
 
+/* Of previews: its gate has no policy, and nobody to speak to but logger and controller. */
+static int listen_porter(struct parent *p, struct err *err)
+{
+    const struct config_preview *v = config_preview(p->config);
+    struct sandbox *s = v ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL)
+        return v ? err_set(err, ERR_INTERNAL, "out of memory") : 0;
+    s->mode = GATE_PORTER;
+    s->listeners[0].kind = LISTENER_PORTER;
+    s->listeners[0].fd = tcp_listen(v->address, err);
+    if (s->listeners[0].fd < 0) {
+        free(s);
+        return -1;
+    }
+    s->n_listeners = 1;
+    TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
+    return take_gate(p, s) ? 0 : err_set(err, ERR_INTERNAL, "no gate could be started");
+}
+
 int parent_listen_all(struct parent *p, struct err *err)
 {
     size_t n;
@@ -540,5 +559,5 @@ int parent_listen_all(struct parent *p, struct err *err)
         if (take_gate(p, s) == NULL)
             return err_set(err, ERR_INTERNAL, "no gate could be started");
     }
-    return 0;
+    return listen_porter(p, err);
 }

@@ -228,6 +228,8 @@ static void wire_policy(struct parent *p, const struct sandbox *s, const char *p
 
 void parent_wire_policies(struct parent *p, const struct sandbox *s)
 {
+    if (s->mode == GATE_PORTER)
+        return;
     if (s->policy[0]) {
         wire_policy(p, s, s->policy);
         return;
@@ -236,8 +238,22 @@ void parent_wire_policies(struct parent *p, const struct sandbox *s)
         wire_policy(p, s, config_policy_name(p->config, i));
 }
 
+/* Its policy's sandboxes can be seen from outside. */
+static bool has_previews(const struct parent *p, const struct sandbox *s)
+{
+    return s->mode == GATE_LOCAL && config_preview(p->config) &&
+           config_policy_sandbox(p->config, s->policy)->previews;
+}
+
 void parent_wire_gate(struct parent *p, struct sandbox *s)
 {
+    if (s->mode == GATE_PORTER) {
+        parent_wire(p, s->gate, p->logger, "", "", false);
+        parent_wire(p, s->gate, p->controller, "", PEER_PORTER, false);
+        return;
+    }
+    if (has_previews(p, s))
+        parent_wire(p, s->gate, p->controller, s->id, PEER_INSIDE, false);
     parent_wire(p, s->gate, p->signer, s->id, s->id[0] ? "" : s->policy, false);
     parent_wire(p, s->gate, p->logger, s->id, s->policy, false);
     parent_wire(p, s->gate, p->controller, s->id, "", false);

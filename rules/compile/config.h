@@ -168,6 +168,20 @@ enum {
     CONFIG_TTL_MAX = 30 * 86400 /* of both */
 };
 
+/* A program in the sandbox that listens, by name. */
+enum { CONFIG_SERVICES_MAX = 16, CONFIG_SERVICE_NAME_MAX = 31, CONFIG_SERVICE_PATH_MAX = 127 };
+struct config_service {
+    char name[CONFIG_SERVICE_NAME_MAX + 1];
+    uint16_t port;                            /* inside */
+    char health[CONFIG_SERVICE_PATH_MAX + 1]; /* the path of a GET; "": that it listens */
+};
+
+/* `controller.preview`: where HTTP to services of sandboxes is taken, and how browsers see it. */
+struct config_preview {
+    const char *address;
+    struct authority at; /* the domain: sandboxes' names are below it */
+};
+
 enum { CONFIG_VOLUMES_MAX = 8, CONFIG_VOLUME_PATH_MAX = 255, CONFIG_VOLUME_MAX = 330 };
 
 /* What a local sandbox may use. 0: not limited. */
@@ -188,6 +202,9 @@ struct config_sandbox {
     enum config_idle on_soft;                                /* IDLE_STOP or IDLE_PAUSE */
     char volumes[CONFIG_VOLUMES_MAX][CONFIG_VOLUME_MAX + 1]; /* NAME:/path[:ro], for bwrap */
     unsigned n_volumes;
+    bool previews; /* they may be seen from outside */
+    struct config_service services[CONFIG_SERVICES_MAX];
+    unsigned n_services;
 };
 
 /* Where nothing is said. */
@@ -290,6 +307,8 @@ const char *config_metrics(const struct config *c);
 const char *config_console(const struct config *c);
 /* Of `controller`: where the API is served over TLS, and by what name; NULL: nowhere. */
 const struct config_listen *config_api(const struct config *c);
+/* NULL: there is no such listener. */
+const struct config_preview *config_preview(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);

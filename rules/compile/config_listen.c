@@ -4,6 +4,8 @@
 
 #include "config_tree.h"
 
+enum { PREVIEW_DOMAIN_MAX = 180 }; /* a label goes before it */
+
 static bool is_loopback(const struct authority *a)
 {
     static const unsigned char one[16] = {[15] = 1};
@@ -195,6 +197,53 @@ int config_read_api(struct config *c, const struct node *n, struct err *err)
                    : 0;
     l->kind = LISTEN_HTTPS;
     return read_address(c, &at, &a, l, err) < 0 ? -1 : read_name(c, n, &a, l, err);
+}
+
+/* http://DOMAIN[:PORT] or https://DOMAIN[:PORT], and not a byte more. */
+static int read_preview_url(const struct config *c, const struct node *n, struct authority *ret,
+                            struct err *err)
+{
+    const char *text, *api = c->api.address ? c->api.name : NULL;
+    if (node_string(n, &text, err) < 0)
+        return -1;
+    struct slice s = slice_str(text), clear = SLICE("http://"), tls = SLICE("https://");
+    bool secure = slice_starts(s, tls);
+    size_t skip = secure ? tls.n : clear.n;
+    if ((!secure && !slice_starts(s, clear)) ||
+        authority_parse(ret, secure ? SCHEME_HTTPS : SCHEME_HTTP,
+                        (struct slice){s.p + skip, s.n - skip}) < 0 ||
+        ret->kind != HOST_NAME || strlen(ret->host) > PREVIEW_DOMAIN_MAX)
+        return node_fail(n, err, "'%.200s' is not http://DOMAIN[:PORT] or https://DOMAIN[:PORT]",
+                         text);
+    if (!secure && !is_local(ret)) /* elsewhere browsers do not say whose page asks */
+        return node_fail(n, err, "a domain that is not below localhost is seen by https:// only");
+    if (api && (strcmp(api, ret->host) == 0 || (slice_ends(slice_str(api), slice_str(ret->host)) &&
+                                                api[strlen(api) - strlen(ret->host) - 1] == '.')))
+        return node_fail(n, err, "%s is the API's own name: previews have a domain apart", api);
+    return 0;
+}
+
+int config_read_preview(struct config *c, const struct node *n, struct err *err)
+{
+    struct config_listen l = {.insecure = false};
+    struct authority a;
+    struct node at, url;
+    bool named = node_get(n, "preview_url", &url);
+    if (!node_get(n, "preview", &at))
+        return named ? node_fail(&url, err, "'preview_url' goes with 'preview'") : 0;
+    if (read_address(c, &at, &a, &l, err) < 0)
+        return -1;
+    (void)authority_parse(&c->preview.at, SCHEME_HTTP, SLICE("preview.localhost"));
+    c->preview.at.port = a.port;
+    if (named && read_preview_url(c, &url, &c->preview.at, err) < 0)
+        return -1;
+    if (!is_loopback(&a) && c->preview.at.scheme != SCHEME_HTTPS)
+        return node_fail(&at, err,
+                         "%s is not a loopback address: what is seen there would go over the "
+                         "network in clear; say by which https:// it is reached, 'preview_url'",
+                         l.address);
+    c->preview.address = l.address;
+    return 0;
 }
 
 int config_read_listen(struct config *c, const struct node *n, struct err *err)

@@ -181,6 +181,11 @@ const struct config_listen *config_api(const struct config *c)
     return c->api.address ? &c->api : NULL;
 }
 
+const struct config_preview *config_preview(const struct config *c)
+{
+    return c->preview.address ? &c->preview : NULL;
+}
+
 const char *config_controller_socket(const struct config *c)
 {
     return c->socket;

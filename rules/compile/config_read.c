@@ -224,6 +224,13 @@ static const struct key controller_keys[] = {
         "ADDRESS:PORT of the API over TLS, for clients elsewhere; none without. A certificate of "
         "the CA; each request with a token of `durward token create`. Who has shown no good token "
         "within 10 s is cut off, and of one address (IPv6: a /64) there are 128 such at most"),
+    KEY("preview", AS(address), "none",
+        "ADDRESS:PORT, in clear, at which services of sandboxes are seen (see *Services and "
+        "previews*). Off loopback only with a `preview_url` of https://"),
+    KEY("preview_url", AS(text), "`http://preview.localhost:PORT`",
+        "with `preview`: the domain below which each sandbox and service has a host name of its "
+        "own, as browsers see it: `http://` with a name below localhost, or `https://` where a "
+        "proxy of yours ends TLS for all names below it"),
     KEY("name", AS(text), "the address",
         "with `https`: the host name or address that clients use, of the certificate and the "
         "`Host` header"),
@@ -243,5 +250,5 @@ int config_read_controller(struct config *c, const struct node *n, struct err *e
         return node_fail(&at, err,
                          "this is node.socket too; the API's users and the node's plugin each have "
                          "a socket of their own");
-    return config_read_api(c, n, err);
+    return config_read_api(c, n, err) < 0 ? -1 : config_read_preview(c, n, err);
 }

@@ -61,6 +61,13 @@ static const struct key sandbox_keys[] = {
     KEY("volumes", AS(volumes), "none",
         "volumes of this policy (`durward volume`) that its sandboxes have: one or a list of at "
         "most 8, each `NAME:/path` or `NAME:/path:ro`"),
+    KEY("previews", AS(bool), "`false`",
+        "`true`: of the daemon's, services and other ports can be seen from outside, by who is "
+        "given a link or token (`controller.preview`). See *Services and previews*"),
+    KEY("services", OWN, "none",
+        "mapping of at most 16 names to ports, or to `{ port: N, health: tcp }`, where `health` "
+        "may "
+        "be the path of a GET: programs inside that listen"),
 };
 
 /* "512MB": digits, then one of the units. */
@@ -310,6 +317,9 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
         return -1;
     s->writable = word == 1;
     if (node_key_bool(n, "nested", &s->nested, err) < 0 || read_backend(n, s, err) < 0)
+        return -1;
+    if (node_key_bool(n, "previews", &s->previews, err) < 0 ||
+        (node_get(n, "services", &at) && config_read_services(&at, s, err) < 0))
         return -1;
     if (s->nested && s->backend == BACKEND_DOCKER)
         return node_fail(n, err, "'nested' is of sandboxes that bwrap makes");

@@ -61,7 +61,8 @@ struct config {
     struct limits limits;
     unsigned injectors; /* of a policy at most; 0: not said */
     const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
-    struct config_listen api; /* of `controller`; address NULL: none */
+    struct config_listen api;      /* of `controller`; address NULL: none */
+    struct config_preview preview; /* likewise */
     struct config_audit audit;
     struct config_place places[EXPORTER_PLACES];
     struct config_mcp_server *mcp;
@@ -114,6 +115,8 @@ int config_read_forwarded(struct config *c, const struct node *n, struct config_
 int config_read_listen(struct config *c, const struct node *n, struct err *err);
 /* `https` and `name` of `controller` */
 int config_read_api(struct config *c, const struct node *n, struct err *err);
+/* Its `preview` and `preview_url`, after `name`. */
+int config_read_preview(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 /* config_notify.c: what `notify` of `audit` says; a place: a URL, or { url, to }. */
 int config_read_notify(struct config *c, const struct node *n, struct err *err);
@@ -130,6 +133,8 @@ int config_read_command(struct config *c, const struct node *n, enum config_prog
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);
+/* config_service.c: its services. */
+int config_read_services(const struct node *n, struct config_sandbox *s, struct err *err);
 /* Its image, volumes and times alone, over what *s has. */
 int config_read_life(const struct node *n, struct config_sandbox *s, struct err *err);
 void limits_default(struct limits *l);

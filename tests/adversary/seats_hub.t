@@ -324,6 +324,19 @@ def controller(bed, rows, gate):
             ("a denial with a long target", message(wire.DENIED, text("no_rule"), text("t" * 600), u32(1))),
             ("a denial that is cut", message(wire.DENIED, text("no_rule")))):
         c.breaks(name, data)
+    c.takes("a question about a token", lambda got: got[0] == wire.PREVIEW_SAID and (got[1].u32(), got[1].u32()) == (7, 0),
+            message(wire.PREVIEW, u32(7), text("web"), u8(0), text("pt-" + "a" * 26)))
+    c.takes("a word that a preview is seen", None, message(wire.PREVIEW_USED))
+    for name, data in (
+            ("a question about a token that is cut", message(wire.PREVIEW, u32(7), text("web"), u8(0))),
+            ("a question about a long token", message(wire.PREVIEW, u32(7), text("web"), u8(0), text("a" * 65))),
+            ("a question about a long service", message(wire.PREVIEW, u32(7), text("a" * 32), u8(0), text("a"))),
+            ("a question about a token with a zero byte", message(wire.PREVIEW, u32(7), text("web"), u8(0), text("a\0b"))),
+            ("a question about a token, neither once nor always", message(wire.PREVIEW, u32(7), text("web"), u8(2), text("a"))),
+            ("a word that a preview is seen, with more", message(wire.PREVIEW_USED, u32(1)))):
+        c.breaks(name, data)
+    for kind in (wire.PORTER, wire.TURNED_AWAY, wire.INBOUND, wire.PREVIEW_SAID, wire.DIAL):
+        c.breaks("message %s" % wire.NAMES[kind], message(kind, u8(1), text("web--sb-x.preview.localhost:80"), text("x")))
     for kind in (wire.RUN, wire.RELOAD, wire.STATUS, wire.SANDBOX, wire.PENDING_APPROVAL, wire.KILL, wire.DECIDE, wire.BUILT,
                  wire.BOUND, wire.PORT_OPENED, wire.TRUST, wire.INIT_EXEC, wire.INIT_READY, wire.ACT, 0, 999):
         c.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))

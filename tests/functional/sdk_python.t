@@ -228,8 +228,13 @@ def ports(t, box):
         s.sendall(b"GET / HTTP/1.0\r\n\r\n")
         t.ok(s.recv(100).startswith(b"HTTP/1.0 200"), "forward: a port of the sandbox's own")
 
+    seen = box.services()[0]
+    t.eq((seen.name, seen.state, seen.detail, seen.preview), ("web", "healthy", "status 200", None), "services")
+    kind(t, refused(box.preview, "web"), durward.NotFound, "preview_not_found", "preview where they are off")
+
     async def ask():
         a = await durward.AsyncDurward(box.client.socket).get(box.id)
+        t.eq([s.name for s in await a.services()], ["web"], "async: services")
         reader, writer = await a.forward(8123)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
         t.ok((await reader.read(100)).startswith(b"HTTP/1.0 200"), "async: forward")
@@ -522,6 +527,7 @@ def main(t):
     t.part(wheel, t)
     d = program.Durward(t)
     d.policy("p", [{"ask": "held.example.com"}])
+    d.policies["p"]["sandbox"] = {"services": {"web": {"port": 8123, "health": "/"}}}
     d.policy("other", [])
     from harness import nginx
     d.listen.append({"http": "127.0.0.1:%d" % nginx.free_port()})

@@ -137,7 +137,7 @@ def main(t):
     package(t, node)
     s = scene.Scene(t)
     address = s.listener(policy=None)
-    s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": [{"ask": scene.PLAIN}]}}
+    s.d.policies = {"p": dict(s.d.policies["coder"], sandbox={"services": {"web": 8124}}), "other": {"rules": [{"ask": scene.PLAIN}]}}
     s.d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
     _, access = s.d.reachable_from_elsewhere(nginx.free_port())
     s.d.extra["templates"] = {"ts": {"policy": "p", "warm_up": ["sh", "-c", "echo up >warm"], "labels": {"kind": "ts"}, "idle_ttl": "120s"}}

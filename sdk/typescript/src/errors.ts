@@ -39,6 +39,7 @@ const FILE_CODES = new Set([
 const HINTS = new Map([
   ["sandbox_not_found", "it was deleted, or its time to live ended: create another"],
   ["volume_not_found", "see which there are (volumes(), `durward volume ls`)"],
+  ["preview_not_found", "the policy says `previews: true`, the daemon `controller: {preview: ADDRESS:PORT}`"],
   ["template_not_found", "see which there are (templates(), `durward template ls`)"],
   ["volume_in_use", "delete the sandbox that has it, or mount it read-only"],
   ["snapshot_not_found", "see which there are (snapshots(), `durward sandbox snapshot ls`)"],
@@ -55,7 +56,7 @@ const HINTS = new Map([
 
 const KINDS = new Map<string, typeof DurwardError>([
   ["sandbox_not_found", NotFound], ["not_found", NotFound], ["snapshot_not_found", NotFound], ["conflict", Conflict],
-  ["template_not_found", NotFound], ["volume_not_found", NotFound], ["volume_in_use", Conflict],
+  ["preview_not_found", NotFound], ["template_not_found", NotFound], ["volume_not_found", NotFound], ["volume_in_use", Conflict],
   ["not_running", NotRunning], ["forbidden", Denied], ["unsupported", Unsupported],
   ["bad_request", BadRequest], ["method", BadRequest], ["no_console", Unsupported], ["token", Denied],
   ["scope", Denied],

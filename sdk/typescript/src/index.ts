@@ -6,9 +6,9 @@ export {
 } from "./errors.js";
 export type {
   Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileEvent, FileResult, LogConditions, OnIdle,
-  OnSoftTtl, Path,
+  OnSoftTtl, Path, Preview,
   Proposal, Published,
-  RunningExec, SandboxInfo, SandboxState, Snapshot, Suppression, SuppressOptions, Template, Verification, Volume,
+  RunningExec, SandboxInfo, SandboxState, Service, Snapshot, Suppression, SuppressOptions, Template, Verification, Volume,
 } from "./models.js";
 export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation, type StartOptions } from "./sandbox.js";
 export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

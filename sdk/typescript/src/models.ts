@@ -308,6 +308,30 @@ export interface Explanation {
   readonly searched_for?: string;
 }
 
+/** A program of the sandbox that the policy names, as it was looked at. */
+export interface Service {
+  readonly name: string;
+  readonly port: number;
+  /** "tcp", or the path of a GET. */
+  readonly health: string;
+  readonly state: "healthy" | "unhealthy" | "closed" | "asleep";
+  readonly detail: string;
+  readonly published: string | null;
+  readonly preview: string | null;
+}
+
+/** A way to see a service: `link` for a browser, once and within ten minutes; `token` in the field Durward-Preview-Token
+ * for programs that ask `url`. */
+export interface Preview {
+  readonly service: string;
+  readonly port: number;
+  readonly url: string;
+  readonly link: string;
+  readonly token: string;
+  readonly linkExpiresAt: number;
+  readonly expiresAt: number;
+}
+
 export interface RunningExec {
   readonly id: string;
   readonly startedAt: number;
@@ -369,6 +393,13 @@ export function readTemplate(v: Json): Template {
     ports: v.ports, volumes: v.volumes, ttl: v.ttl, idleTtl: v.idle_ttl, onIdle: v.on_idle, softTtl: v.soft_ttl,
     onSoftTtl: v.on_soft_ttl, pool: v.pool, ready: v.ready, making: v.making, claimed: v.claimed ?? null,
     missed: v.missed ?? null, failures: v.failures ?? null, retryIn: v.retry_in ?? null, reason: v.reason ?? null,
+  };
+}
+
+export function readPreview(v: Json): Preview {
+  return {
+    service: v.service, port: v.port, url: v.url, link: v.link, token: v.token, linkExpiresAt: v.link_expires_at,
+    expiresAt: v.expires_at,
   };
 }
 

@@ -5,8 +5,9 @@ import type { Socket } from "node:net";
 import { Where } from "./address.js";
 import { asFileError, BadRequest, Conflict, DurwardError, FileError } from "./errors.js";
 import {
-  bytesOf, readEntry, readEvent, readFileResult, readInfo, readResult, readRunning, readSnapshot, type ExecEvent, type ExecResult,
-  type FileEntry, type FileEvent, type FileResult, type Json, type OnIdle, type OnSoftTtl, type Path, type RunningExec, type SandboxInfo, type Snapshot,
+  bytesOf, readEntry, readEvent, readFileResult, readInfo, readPreview, readResult, readRunning, readSnapshot, type ExecEvent, type ExecResult,
+  type FileEntry, type FileEvent, type FileResult, type Json, type OnIdle, type OnSoftTtl, type Path, type Preview, type RunningExec, type SandboxInfo,
+  type Service, type Snapshot,
 } from "./models.js";
 import { quoted, sandboxTarget } from "./target.js";
 import { ask, lines, open, upgrade, type Call } from "./transport.js";
@@ -217,6 +218,21 @@ export class Sandbox {
   /** A connection to a TCP port of its own loopback. Yours to close. */
   forward(port: number): Promise<Socket> {
     return upgrade(this.where, sandboxTarget(this.id, "/forward", [["port", String(port)]]), "durward-forward");
+  }
+
+  /** What its policy names, each looked at now. Of a sandbox that sleeps nothing is asked. */
+  async services(): Promise<Service[]> {
+    const b = await this.#ask({ method: "GET", target: sandboxTarget(this.id, "/services") });
+    return JSON.parse(b.toString("utf8")).services;
+  }
+
+  /** A link by which a browser sees a service, or a port, and a token for programs. ttl: seconds that who opened it may
+   * look (default 8 hours). NotFound where previews are not on. */
+  async preview(service: string | number, o: { readonly ttl?: number } = {}): Promise<Preview> {
+    const b = await this.#ask({
+      method: "POST", target: sandboxTarget(this.id, "/previews"), body: json({ service, ttl: o.ttl }),
+    });
+    return readPreview(JSON.parse(b.toString("utf8")));
   }
 
   /** Run a command to its end: text by /bin/sh -c, a list as it is. */

@@ -23,9 +23,11 @@ from .models import (
     FileEvent,
     FileResult,
     Identity,
+    Preview,
     Published,
     RunningExec,
     SandboxInfo,
+    Service,
     Snapshot,
     Template,
     Volume,
@@ -35,6 +37,6 @@ from .models import (
 __all__ = [
     "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
     "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
-    "FileEvent", "FileResult", "Identity", "NotFound", "NotRunning", "Published", "RunningExec", "Sandbox",
-    "SandboxInfo", "Snapshot", "Template", "Unavailable", "Unsupported", "Volume", "VolumeMount",
+    "FileEvent", "FileResult", "Identity", "NotFound", "NotRunning", "Preview", "Published", "RunningExec",
+    "Sandbox", "SandboxInfo", "Service", "Snapshot", "Template", "Unavailable", "Unsupported", "Volume", "VolumeMount",
 ]

@@ -20,8 +20,10 @@ from .models import (
     FileEntry,
     FileResult,
     Identity,
+    Preview,
     RunningExec,
     SandboxInfo,
+    Service,
     Snapshot,
     Template,
     Volume,
@@ -387,6 +389,15 @@ def cancel(sid: str, exec_id: str) -> Call[None]:
 def forward(sid: str, port: int) -> tuple[str, str]:
     """Target and protocol; what comes after the answer's head is the port's."""
     return _of(sid, "/forward", port=str(port)), "durward-forward"
+
+
+def services(sid: str) -> Call[list[Service]]:
+    return Call("GET", _of(sid, "/services"), lambda b: [Service.read(v) for v in json.loads(b)["services"]])
+
+
+def preview(sid: str, service: str | int, ttl: int | None) -> Call[Preview]:
+    return Call("POST", _of(sid, "/previews"), lambda b: Preview.read(json.loads(b)),
+                _json(_given(service=service, ttl=ttl)))
 
 
 def archive(name: str, verb: str) -> tuple[str, str]:

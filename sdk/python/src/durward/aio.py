@@ -26,8 +26,10 @@ from .models import (
     FileEvent,
     FileResult,
     Identity,
+    Preview,
     RunningExec,
     SandboxInfo,
+    Service,
     Snapshot,
     Template,
     Volume,
@@ -476,6 +478,13 @@ class AsyncSandbox:
     async def forward(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a TCP port of its own loopback. Yours to close."""
         return await self.client._upgrade(_calls.forward(self.id, port))
+
+    async def services(self) -> list[Service]:
+        return await self.client._do(_calls.services(self.id))
+
+    async def preview(self, service: str | int, *, ttl: int | None = None) -> Preview:
+        """As Sandbox.preview."""
+        return await self.client._do(_calls.preview(self.id, service, ttl))
 
     async def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
                    env: Mapping[str, str] | None = None, timeout: int | None = None,

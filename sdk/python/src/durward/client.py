@@ -29,8 +29,10 @@ from .models import (
     FileEvent,
     FileResult,
     Identity,
+    Preview,
     RunningExec,
     SandboxInfo,
+    Service,
     Snapshot,
     Template,
     Volume,
@@ -481,6 +483,15 @@ class Sandbox:
     def forward(self, port: int) -> Socket:
         """A connection to a TCP port of its own loopback. Yours to close."""
         return self.client._upgrade(_calls.forward(self.id, port))
+
+    def services(self) -> list[Service]:
+        """What its policy names, each looked at now. Of a sandbox that sleeps nothing is asked."""
+        return self.client._do(_calls.services(self.id))
+
+    def preview(self, service: str | int, *, ttl: int | None = None) -> Preview:
+        """A link by which a browser sees a service, or a port, and a token for programs. ttl: seconds that who opened it
+        may look (default 8 hours). NotFound where previews are not on."""
+        return self.client._do(_calls.preview(self.id, service, ttl))
 
     def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
              env: Mapping[str, str] | None = None, timeout: int | None = None,

@@ -54,6 +54,7 @@ _HINTS = {
     "snapshot_not_found": "see which there are (snapshots(), `durward sandbox snapshot ls`)",
     "volume_not_found": "see which there are (volumes(), `durward volume ls`)",
     "template_not_found": "see which there are (templates(), `durward template ls`)",
+    "preview_not_found": "the policy says `previews: true`, the daemon `controller: {preview: ADDRESS:PORT}`",
     "volume_in_use": "delete the sandbox that has it, or mount it read-only",
     "not_running": "resume it (resume(), `durward sandbox resume`), or create another",
     "conflict": "choose another name, or other labels",
@@ -67,7 +68,7 @@ _HINTS = {
 }
 _TYPES: dict[str, type[DurwardError]] = {
     "sandbox_not_found": NotFound, "not_found": NotFound, "snapshot_not_found": NotFound, "conflict": Conflict,
-    "template_not_found": NotFound,
+    "template_not_found": NotFound, "preview_not_found": NotFound,
     "volume_not_found": NotFound, "volume_in_use": Conflict,
     "not_running": NotRunning, "forbidden": Denied, "unsupported": Unsupported,
     "no_console": Unsupported,

@@ -200,6 +200,39 @@ class Template:
 
 
 @dataclass(frozen=True)
+class Service:
+    """A program of the sandbox that the policy names. state: healthy, unhealthy, closed, asleep, as it was looked at."""
+    name: str
+    port: int  # inside
+    health: str  # "tcp", or the path of a GET
+    state: str
+    detail: str
+    published: str | None  # where it is reached, if its port is published
+    preview: str | None  # its address, if previews are on; preview() lets somebody in
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Service:
+        return cls(**{k: v[k] for k in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A way to see a service. link: for a browser, good once and for ten minutes, out of repr as the token is, which
+    programs show in the field Durward-Preview-Token at url."""
+    service: str
+    port: int
+    url: str
+    link: str = field(repr=False)
+    token: str = field(repr=False)
+    link_expires_at: int
+    expires_at: int
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Preview:
+        return cls(**{k: v[k] for k in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
 class Volume:
     """Files that outlive the sandboxes which mount them, or a snapshot of such."""
     name: str

@@ -188,6 +188,9 @@ behaviour("commands that outlive their client", async () => {
 behaviour("forward, commands that run, cancel", async () => {
   const serve = box.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8124", "--bind", "127.0.0.1"]);
   await serve.next();
+  const [web] = await box.services();
+  assert.deepEqual([web.name, web.port, web.state, web.preview], ["web", 8124, "healthy", null]);
+  await refused(box.preview("web"), "NotFound", "preview_not_found");
   const s = await box.forward(8124);
   s.write("GET / HTTP/1.0\r\n\r\n");
   assert.match(text((await all(s))[0]), /^HTTP\/1.0 200/);

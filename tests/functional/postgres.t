@@ -420,6 +420,7 @@ def main(t):
     t.part(encrypted, t, box, d, server)
     t.part(cancelled, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
+    t.part(scan.scan_front, t, d, "postgres-front", HOST, scanner)
     t.part(records, t, d, server)
     t.part(deaths, t, box, d)
     box.close()

@@ -309,6 +309,7 @@ def main(t):
     box = durward.Sandbox(d)
     t.part(ordinary, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
+    t.part(scan.scan_front, t, d, "redis-front", HOST, scanner)
     t.part(strict, t, box, d, server)
     t.part(encrypted, t, box, d, server)
     t.part(echoed, t, box, d, server)

@@ -6,10 +6,11 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scan, smtp, tap  # noqa: E402
+from harness import api, durward, scan, smtp, tap  # noqa: E402
 
 HOST = "mail.example.com"
 LETTER = "From: agent@acme.example\r\nSubject: letter\r\n\r\nwelcome-4711\r\n"
@@ -79,6 +80,23 @@ def programs(t, box, d, server):
         status, out, err = box.sh("swaks --server %s --port 587 --from agent@acme.example --to bob@acme.example,eve@acme.example "
                                   "--timeout 30 %s" % (HOST, options), timeout=60)
         t.eq(status, 0, "swaks, %s: %s" % (what, (out + err)[-300:] if status else ""))
+
+
+def mutt(t, box, d, server):
+    """With a login of its own, which is no one's, and the CA that its environment names."""
+    if not shutil.which("mutt"):
+        t.skip("mutt", "mutt is not installed")
+        return
+    before = len(server.messages())
+    for scheme, port in (("smtp", 587), ("smtps", 465)):
+        status, out, err = box.sh(
+            "cd /tmp && printf 'by %s\\n.\\n' | mutt -n -F /dev/null -e 'set smtp_url=%s://a:b@%s:%d; set ssl_force_tls; "
+            "set from=agent@acme.example; set use_envelope_from; set copy=no; set record=' "
+            "-e \"set ssl_ca_certificates_file=$SSL_CERT_FILE\" -s mutt -- bob@acme.example" % (scheme, scheme, HOST, port), timeout=60)
+        t.eq(status, 0, "mutt, %s: %s" % (scheme, (out + err)[-300:] if status else ""))
+    came = server.messages()[before:]
+    t.eq([(m["sender"], m["to"], m["text"].split("\r\n\r\n", 1)[1]) for m in came],
+         [("agent@acme.example", ["bob@acme.example"], "by %s\r\n.\r\n" % s) for s in ("smtp", "smtps")], "as it was written")
 
 
 def refused(t, box, d, server):
@@ -249,6 +267,64 @@ def more(t, server):
     box.close()
 
 
+CURL = ("printf 'Subject: %s\\r\\n\\r\\nwelcome-4711\\r\\n' | curl -sS -v --max-time 60 smtp://%s:587 --mail-from agent@acme.example "
+        "--mail-rcpt bob@acme.example -T - 2>&1")
+
+
+def held(calls):
+    def look():
+        found = calls.ask("GET", "/v1/approvals")["approvals"]
+        return found if len(found) == 1 else None
+    return (tap.wait_for(look, 10, 0.05) or [{}])[0]
+
+
+def asked(t, server):
+    """`ask` holds a message and shows to whom it goes; a budget of bytes."""
+    d = bed(t, "asked", [], server)
+    ask = allow()
+    ask["ask"] = ask.pop("allow")
+    d.policies["coder"]["rules"] = [ask, allow(allow="smtp://few.example.com", budget={"upload": "100KB/h"})]
+    d.resolve["few.example.com:587"] = server.starttls
+    d.serve()
+    calls = api.Api(d.socket)
+    box, got, before = calls.create(policy="coder")["id"], [], (len(server.logins()), len(server.messages()))
+
+    def begin(command):
+        got.clear()
+        thread = threading.Thread(target=lambda: got.append(api.Api(d.socket, timeout=90).sh(box, command)))
+        thread.start()
+        return thread
+
+    thread = begin(CURL % ("held", HOST))
+    one = held(calls)
+    t.eq((one.get("url"), one.get("credential")), ("smtp://%s/bob@acme.example" % HOST, "app"),
+         "a message is held, and shown with where it goes")
+    t.eq((got, (len(server.logins()), len(server.messages())), d.kinds("admitted")), ([], before, []),
+         "its server has heard nothing, and nothing is admitted")
+    calls.ask("POST", "/v1/approvals/%s/allow" % one.get("id"))
+    thread.join(60)
+    t.ok(got and got[0][0] == 0 and len(server.messages()) == before[1] + 1, "allowed, it goes on", str(got)[-600:])
+    (r,) = d.wait_records(1, "admitted", scheme="smtp")
+    t.ok(r.get("detail", "").startswith("approved by "), "its record says who approved it", str(r))
+    thread = begin(CURL % ("denied", HOST))
+    calls.ask("POST", "/v1/approvals/%s/deny" % held(calls).get("id"))
+    thread.join(60)
+    t.ok(got and got[0][0] != 0 and b"approval_denied" in got[0][1], "denied, the client is told", str(got)[-600:])
+    thread = begin("timeout 3 sh -c '%s'" % (CURL % ("left", HOST)).replace("'", "'\\''"))
+    t.ok(held(calls), "another is held")
+    thread.join(60)
+    t.ok(tap.wait_for(lambda: not calls.ask("GET", "/v1/approvals")["approvals"], 5), "a client that leaves asks no more")
+    t.eq(len(server.messages()), before[1] + 1, "one of three was there")
+    large = ("(printf 'Subject: large\\n\\n'; yes 0123456789 | head -c 60000) | curl -sS -v --max-time 60 --crlf smtp://few.example.com:587 "
+             "--mail-from agent@acme.example --mail-rcpt bob@acme.example -T - 2>&1")
+    said = [calls.sh(box, large) for _ in range(3)]
+    t.eq([s[0] == 0 for s in said], [True, False, False], "a budget of 100 kB takes one message of 66")
+    t.ok(b"budget" in said[1][1], "the client is told", str(said[1])[-600:])
+    t.ok(d.wait_records(1, "aborted", code="budget"), "which is on record")
+    t.eq(len(server.messages()), before[1] + 2, "and no part of another is a message")
+    d.stop()
+
+
 def main(t):
     why = smtp.missing()
     if why:
@@ -260,13 +336,15 @@ def main(t):
     d = bed(t, "d", [allow(), allow("smtps")], server)
     scanner = scan.Scanner(app=smtp.PASSWORD.encode())
     box = durward.Sandbox(d)
-    for part in (ordinary, programs, refused, strict, smuggled, answered):
+    for part in (ordinary, programs, mutt, refused, strict, smuggled, answered):
         t.part(part, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
+    t.part(scan.scan_front, t, d, "smtp-front", HOST, scanner)
     t.part(records, t, d)
     t.part(deaths, t, box, d)
     box.close()
     t.part(more, t, server)
+    t.part(asked, t, server)
 
 
 tap.run(main, timeout=400)

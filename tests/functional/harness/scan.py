@@ -251,6 +251,22 @@ def scan_process(pid, scanner, where):
     return scanner.hits[before:], hidden, odd
 
 
+def scan_front(test, durward, role, host, scanner):
+    """A broker's front has handled the sandbox's sessions and has never had a secret; that its memory is read the name of the
+    server shows (control)."""
+    if os.geteuid() != 0:
+        test.skip("every mapping of the " + role, "reading other processes' memory needs root")
+        return
+    own = Scanner()
+    own.needles, own.longest = dict(scanner.needles), max(scanner.longest, len(host))
+    own.needles[host.encode()] = ("host", "raw")
+    hits = [h for pid, r in durward.roles() if r == role for h in scan_process(pid, own, "%s %d" % (role, pid))[0]]
+    leaked = [h for h in hits if h[0] != "host"]
+    test.tally(canaries=len(leaked), searched=own.bytes)
+    test.ok(len(hits) > len(leaked), "the memory of the %s was read (control)" % role, "%d bytes" % own.bytes)
+    test.ok(not leaked, "%s: 0 copies of a secret" % role, *["%s as %s in %s" % h for h in leaked])
+
+
 LOAD = ("touch /tmp/load; (while [ -e /tmp/load ]; do curl -s -o /dev/null "
         "-H \"Authorization: token $GITHUB_TOKEN\" https://api.github.com/user; done) "
         ">/dev/null 2>&1 &")

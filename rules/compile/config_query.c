@@ -263,6 +263,28 @@ static void unused_placeholders(const struct config *c, const struct config_poli
         }
 }
 
+static bool is_of(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* By a rule of any policy, whatever protocol it speaks of. */
+static bool is_granted(const struct config *c, const char *secret)
+{
+    for (size_t i = 0; i < c->n_policies; i++) {
+        const struct config_policy *p = &c->policies[i];
+        if (is_of(p->secrets, p->n_secrets, secret))
+            return true;
+        for (size_t of = 0; of < SCHEME_ENDS; of++)
+            if (is_of(p->broker_secrets[of], p->n_broker_secrets[of], secret))
+                return true;
+    }
+    return false;
+}
+
 void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
 {
     struct warner w = {fn, arg};
@@ -275,10 +297,7 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
     for (size_t i = 0; i < c->n_secrets; i++) {
         bool used = c->secrets[i].used || (c->proxy && c->proxy->password &&
                                            strcmp(c->proxy->password, c->secrets[i].name) == 0);
-        for (size_t j = 0; j < c->n_policies; j++)
-            for (size_t k = 0; k < c->policies[j].n_secrets; k++)
-                used = used || strcmp(c->policies[j].secrets[k], c->secrets[i].name) == 0;
-        if (used)
+        if (used || is_granted(c, c->secrets[i].name))
             continue;
         snprintf(text, sizeof text, "%s: no rule uses the secret '%s'", c->source.name,
                  c->secrets[i].name);

@@ -484,6 +484,28 @@ static void warnings(void)
     config_unref(c);
 }
 
+/* A login that a broker's rule uses is used. */
+static void logins_are_used(void)
+{
+    static const char *const kinds[][2] = {{"smtp://a.com", "smtp_login"},
+                                           {"rediss://a.com", "redis_login"},
+                                           {"mysql://a.com/b", "mysql_login"},
+                                           {"postgres://a.com/b", "postgres_login"}};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        unsigned seen = 0;
+        char text[400];
+        snprintf(text, sizeof text,
+                 V
+                 "secrets: { w: { env: W }, s: { %s: { user: u, password: w } } }\npolicies: { p: "
+                 "{ rules: [ { allow: '%s', with: { %s: s } } ] } }\n",
+                 kinds[i][1], kinds[i][0], kinds[i][1]);
+        struct config *c = good(text);
+        config_warnings(c, count_warning, &seen);
+        CU_ASSERT_EQUAL(seen, 0);
+        config_unref(c);
+    }
+}
+
 static void write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -679,6 +701,7 @@ void suite_config_use(void)
     CU_add_test(s, "flags of run, on a file", flags_on_file);
     CU_add_test(s, "flags of run: errors", flag_errors);
     CU_add_test(s, "warnings", warnings);
+    CU_add_test(s, "logins of brokers are used", logins_are_used);
     CU_add_test(s, "files", files);
     CU_add_test(s, "listeners that the controller serves", pages);
     CU_add_test(s, "audit: notify, and places", notify);

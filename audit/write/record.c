@@ -79,6 +79,8 @@ static const char *const fields[RF_FIELDS] = {
     [RF_EXIT] = "exit_status",
     [RF_STATEMENTS] = "statements",
     [RF_PATTERNS] = "patterns",
+    [RF_KEY] = "key_fingerprint",
+    [RF_HASH] = "signed_hash",
 };
 
 const char *record_kind_name(enum record_kind k)

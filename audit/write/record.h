@@ -96,6 +96,8 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_STATEMENTS, /* "statements": fingerprints of a session's, how often each */
                     RF_PATTERNS,   /* "patterns": what detectors found in the request's body, and
                                       how often each; never the match */
+                    RF_KEY,  /* "key_fingerprint": of the one that signs, as ssh-add shows it */
+                    RF_HASH, /* "signed_hash": of what is signed, "sha512:" and hex */
                     RF_FIELDS
 };
 

@@ -14,13 +14,17 @@
 #include <time.h>
 
 enum {
-    SSH_REQUESTS_MAX = 512,     /* of a policy, */
-    SSH_REQUESTS_OF_ONE = 128,  /* of one sandbox */
-    SSH_PUSH_TOTAL = 128 << 20, /* of pushes that are held until they are decided, */
-    SSH_PUSH_EACH = 32 << 20,   /* of one sandbox */
-    SSH_LOGIN_SECONDS = 30,     /* from the connection to the server's having begun */
+    SSH_REQUESTS_MAX = 512,       /* of a policy, */
+    SSH_REQUESTS_OF_ONE = 128,    /* of one sandbox */
+    SSH_PUSH_TOTAL = 128 << 20,   /* of pushes that are held until they are decided, */
+    SSH_PUSH_EACH = 32 << 20,     /* of one sandbox */
+    SSH_AGENT_REQUESTS_MAX = 256, /* of the agents of a policy's sandboxes, */
+    SSH_AGENT_REQUESTS_OF_ONE = 32,
+    SSH_AGENT_KEYS_MAX = 16, /* in a list */
+    SSH_LOGIN_SECONDS = 30,  /* from the connection to the server's having begun */
 };
 
+struct ssh_agent_request;
 struct ssh_request;
 
 struct ssh_back {
@@ -28,6 +32,8 @@ struct ssh_back {
     size_t n_requests;
     struct quota pushes;
     LIST_HEAD(, ssh_request) requests;
+    size_t n_agent_requests;
+    LIST_HEAD(, ssh_agent_request) agent_requests;
 };
 
 enum request_state {
@@ -81,6 +87,10 @@ void ssh_request_deny(struct ssh_request *q, const char *code, const char *detai
 void ssh_request_turn(void *request, bool late);
 void ssh_requests_again(struct ssh_back *of); /* under another policy */
 int ssh_request_new(struct ssh_back *of, const struct back_asked *asked);
+
+/* ssh_agent_request.c: the same, of the agent inside a sandbox. */
+void ssh_agent_requests_again(struct ssh_back *of);
+int ssh_agent_request_new(struct ssh_back *of, const struct back_asked *asked);
 
 /* ssh_login.c: the keys are exchanged with a server whose key the rule names; the login.
  * 1: done; 0: go on later; -1: refused with *code and *text. */

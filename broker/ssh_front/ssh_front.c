@@ -2,6 +2,7 @@
 #include "ssh_front.h"
 
 #include "host_key.h"
+#include "ssh_agent.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,10 @@ int ssh_front_main(void);
 
 static void front_accept(struct front *f, const struct authority *at, int fd)
 {
-    ssh_connection_new(f->self, at, fd);
+    if (ssh_agent_is(at))
+        ssh_agent_client_new(f->self, at, fd);
+    else
+        ssh_connection_new(f->self, at, fd);
 }
 
 static int set_key(struct ssh_front *s, struct slice key)
@@ -37,6 +41,7 @@ static int front_loaded(struct front *f, struct slice key, struct err *err)
     const bool no = false;
     s.front = f;
     LIST_INIT(&s.connections);
+    LIST_INIT(&s.agent_clients);
     s.pushes = (struct quota){.total = SSH_PUSH_TOTAL, .each = SSH_PUSH_TOTAL};
     LIST_INIT(&s.pushes.owners);
     f->self = &s;

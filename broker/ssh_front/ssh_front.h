@@ -13,13 +13,17 @@
 #include <sys/queue.h>
 
 enum {
-    SSH_CONNECTIONS_MAX = 128, /* of a sandbox, */
-    SSH_CHANNELS_MAX = 16,     /* of a connection, at once */
-    SSH_PUSH_TOTAL = 64 << 20, /* of pushes that are held until they are decided; half is one's */
+    SSH_CONNECTIONS_MAX = 128,  /* of a sandbox, */
+    SSH_CHANNELS_MAX = 16,      /* of a connection, at once */
+    SSH_PUSH_TOTAL = 64 << 20,  /* of pushes that are held until they are decided; half is one's */
+    SSH_AGENT_CLIENTS_MAX = 16, /* of a sandbox, */
+    SSH_AGENT_REFUSALS_MAX = 100, /* of one of these; then it ends */
+    SSH_AGENT_LIST_SECONDS = 60,
     SSH_WASTE_MAX =
         64 << 20, /* of a refused push, which its client sends whole before it listens */
 };
 
+struct ssh_agent_client;
 struct ssh_connection;
 
 struct ssh_front {
@@ -28,6 +32,8 @@ struct ssh_front {
     size_t n_connections;
     struct quota pushes;
     LIST_HEAD(, ssh_connection) connections;
+    size_t n_agent_clients;
+    LIST_HEAD(, ssh_agent_client) agent_clients;
 };
 
 /* One `session` channel: asked for one thing, once. */
@@ -85,6 +91,9 @@ struct ssh_connection {
 
 /* ssh_connection.c: takes fd. */
 void ssh_connection_new(struct ssh_front *of, const struct authority *at, int fd);
+
+/* ssh_agent_client.c: likewise, a client of the agent inside. */
+void ssh_agent_client_new(struct ssh_front *of, const struct authority *at, int fd);
 
 /* ssh_channel.c */
 ssh_channel ssh_channel_new_of(struct ssh_connection *c);

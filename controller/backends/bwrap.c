@@ -115,6 +115,8 @@ static void add_devices(struct words *w, const struct bwrap_root *root, const st
         add(w, "layered"); /* for the self-test */
     if (plan->sandbox_spec.limits.nested)
         add(w, COMMAND_NESTED);
+    if (plan->signs)
+        add(w, COMMAND_AGENT);
 }
 
 static void add_number(struct words *w, const char *option, unsigned value)

@@ -270,12 +270,18 @@ static json_t *make_host(const struct making *m, const struct engine *e,
 }
 
 /* What durward-init is told. */
-static json_t *init_words(const struct config_sandbox *l)
+static json_t *init_words(const struct plan *plan)
 {
     char files[32];
+    const struct config_sandbox *l = &plan->sandbox_spec.limits;
     snprintf(files, sizeof files, COMMAND_FILES "%u", (unsigned)l->files);
     const char *word = l->writable ? "engine-writable" : "engine";
-    return l->files ? json_pack("[s, s]", word, files) : json_pack("[s]", word);
+    json_t *words = l->files ? json_pack("[s, s]", word, files) : json_pack("[s]", word);
+    if (plan->signs && json_array_append_new(words, json_string(COMMAND_AGENT)) < 0) {
+        json_decref(words);
+        return NULL;
+    }
+    return words;
 }
 
 json_t *docker_spec(const struct making *m, const struct engine *e, const struct docker_parts *p,
@@ -288,13 +294,12 @@ json_t *docker_spec(const struct making *m, const struct engine *e, const struct
         return NULL;
     snprintf(user, sizeof user, "%u:%u", (unsigned)plan->uid, (unsigned)plan->gid);
     /* by the image: neither entry point nor health check, which the engine would run by itself */
-    json_t *spec =
-        json_pack("{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:[s]}, s:{s:s, s:s}, s:b, s:o}", "Image",
-                  plan->sandbox_spec.limits.docker.image, "Hostname", plan->hostname, "User", user,
-                  "WorkingDir", "/", "Entrypoint", HANDOVER_DIR "/" HANDOVER_INIT, "Cmd",
-                  init_words(&plan->sandbox_spec.limits), "Healthcheck", "Test", "NONE", "Labels",
-                  DOCKER_LABEL_STATE, m->parts.state_dir, DOCKER_LABEL_SANDBOX, plan->sandbox,
-                  "NetworkDisabled", 1, "HostConfig", host);
+    json_t *spec = json_pack(
+        "{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:[s]}, s:{s:s, s:s}, s:b, s:o}", "Image",
+        plan->sandbox_spec.limits.docker.image, "Hostname", plan->hostname, "User", user,
+        "WorkingDir", "/", "Entrypoint", HANDOVER_DIR "/" HANDOVER_INIT, "Cmd", init_words(plan),
+        "Healthcheck", "Test", "NONE", "Labels", DOCKER_LABEL_STATE, m->parts.state_dir,
+        DOCKER_LABEL_SANDBOX, plan->sandbox, "NetworkDisabled", 1, "HostConfig", host);
     if (spec == NULL)
         err_set(err, ERR_INTERNAL, "out of memory");
     return spec;

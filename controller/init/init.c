@@ -1,8 +1,9 @@
 /* durward-init: process 1 of a local sandbox. Static, small, not dumpable.
  *
- * usage: init [layered | engine | engine-writable] [nested]     what its root is (selftest.h);
- * without a word it is read-only. engine: it is in a container and fetches its descriptors
- * (handover.h). nested: programs may make namespaces, and it has capabilities for its children.
+ * usage: init [layered | engine | engine-writable] [nested] [ssh-agent]     what its root is
+ * (selftest.h); without a word it is read-only. ssh-agent: it has a socket for that
+ * (agent_socket.h). engine: it is in a container and fetches its descriptors (handover.h). nested:
+ * programs may make namespaces, and it has capabilities for its children.
  *
  * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h), by the
  * name crun an OCI runtime for containers inside (oci_runtime.h).
@@ -35,6 +36,7 @@
 #include "ipc_msg.h"
 #include "oci_runtime.h"
 #include "selftest.h"
+#include "agent_socket.h"
 #include "stdio_mcp.h"
 #include "wire.h"
 
@@ -314,7 +316,8 @@ static int on_connect(struct msg *m)
 static void reap(void)
 {
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        agent_socket_reaped(pid);
         for (unsigned i = 0; i < COMMANDS_MAX; i++) {
             if (pid != commands[i].pid)
                 continue;
@@ -324,6 +327,7 @@ static void reap(void)
             command_reset(&commands[i]);
             post_exit(number, code, "");
         }
+    }
 }
 
 /* Nobody waits for what runs now. What a command left in the background stays, as it would. */
@@ -388,15 +392,19 @@ static int on_message(struct msg *m)
     }
 }
 
-static void serve(int signals)
+static void serve(int signals, int agent)
 {
-    struct pollfd p[2] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    struct pollfd p[3] = {{.fd = CONTROL, .events = POLLIN},
+                          {.fd = signals, .events = POLLIN},
+                          {.fd = agent, .events = POLLIN}};
     for (;;) {
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
+        if (poll(p, 3, -1) < 0 && errno != EINTR)
             return;
         struct signalfd_siginfo info;
         if (p[1].revents && read(signals, &info, sizeof info) > 0)
             reap();
+        if (p[2].revents)
+            agent_socket_accept(agent, CONTROL);
         if (p[0].revents == 0)
             continue;
         struct msg m;
@@ -425,7 +433,7 @@ int main(int argc, char **argv)
 {
     const char *word = NULL;
     unsigned long files = 0;
-    bool nested = false;
+    bool nested = false, agent = false;
     int status;
     if (stdio_main(argc, argv, &status) || oci_main(argc, argv, &status))
         return status;
@@ -434,6 +442,8 @@ int main(int argc, char **argv)
             files = strtoul(argv[i] + sizeof COMMAND_FILES - 1, NULL, 10);
         else if (strcmp(argv[i], COMMAND_NESTED) == 0)
             nested = true;
+        else if (strcmp(argv[i], COMMAND_AGENT) == 0)
+            agent = true;
         else
             word = argv[i];
     sigset_t mask;
@@ -450,6 +460,6 @@ int main(int argc, char **argv)
     int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         return 1;
-    serve(signals);
+    serve(signals, agent ? agent_socket_listen() : -1);
     return 0;
 }

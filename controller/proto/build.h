@@ -13,6 +13,7 @@
  *   user:str           login name shown in the sandbox's /etc/passwd
  *   n × githost:str    hosts whose ssh remotes git rewrites to https
  *   host_key:str       the public host key of its brokers, "" where it has none
+ *   signs:u8           1: it has an SSH agent, and git signs with it
  *   spec:              image, root, limits, backend and volumes (sandbox_spec.h)
  *
  * Answers: W_BUILT, later W_TORN. Masked files are named in W_BUILT's text, one a line. */

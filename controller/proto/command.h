@@ -36,6 +36,9 @@ struct command_failure {
  * for each command, at most. */
 #define COMMAND_NESTED "nested"
 #define COMMAND_FILES  "files="
+/* It listens at SSH_AGENT_SOCKET, and carries what comes there to the gate. */
+#define COMMAND_AGENT    "ssh-agent"
+#define SSH_AGENT_SOCKET "/tmp/.durward-ssh-agent"
 
 /* What commands may open: half of what this process may, and at most `most` (0: no more is said).
  * This process has the whole from then on. The kernel counts descriptors that lie unread in sockets

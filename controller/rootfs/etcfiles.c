@@ -176,6 +176,9 @@ static int write_gitconfig(int etc, const struct plan *p, struct err *err)
                           "\tinsteadOf = ssh://git@%s:22/\n\tinsteadOf = git@%s:\n",
                           h, h, h, h);
     }
+    if (p->signs) /* with the first key that the agent inside lists */
+        bad |= buf_append_str(&b, "[gpg]\n\tformat = ssh\n"
+                                  "[gpg \"ssh\"]\n\tdefaultKeyCommand = ssh-add -L\n");
     return put_buf(etc, "gitconfig", &b, bad, err);
 }
 

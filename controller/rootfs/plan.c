@@ -180,6 +180,7 @@ static int read_githosts(struct msg *m, struct plan *p, struct err *err)
 static int read_all(struct msg *m, struct plan *p, char *id, struct err *err)
 {
     uint32_t uid, gid;
+    uint8_t signs;
     if (msg_get_str(m, p->sandbox, sizeof p->sandbox) < 0 || !id_ok(p->sandbox))
         return err_set(err, ERR_PARSE, "W_BUILD: the sandbox's id is malformed");
     memcpy(id, p->sandbox, sizeof p->sandbox);
@@ -203,6 +204,9 @@ static int read_all(struct msg *m, struct plan *p, char *id, struct err *err)
         return -1;
     if (msg_get_str(m, p->host_key, sizeof p->host_key) < 0 || !host_key_ok(p->host_key))
         return err_set(err, ERR_PARSE, "W_BUILD: the host key is malformed");
+    if (msg_get_u8(m, &signs) < 0 || signs > 1)
+        return err_set(err, ERR_PARSE, "W_BUILD: whether it signs is not said");
+    p->signs = signs;
     if (sandbox_spec_get(&p->sandbox_spec, m) < 0)
         return err_set(err, ERR_PARSE, "W_BUILD: the image, the root or a limit is malformed");
     if (msg_end(m) < 0)

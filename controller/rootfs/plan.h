@@ -42,6 +42,7 @@ struct plan {
     char *githosts[PLAN_GITHOSTS_MAX];
     unsigned ngithosts;
     char host_key[128]; /* of its brokers, as known_hosts has it; "": none */
+    bool signs;         /* it has an SSH agent */
     struct sandbox_spec sandbox_spec;
     unsigned held; /* not of the message: limits that a control group holds (cgroup.h) */
 };

@@ -290,6 +290,7 @@ static int send_build(const struct sandbox *s)
     msg_put_str(&m, r->user);
     strlist_put(&s->plan.git_hosts, &m);
     msg_put_str(&m, s->plan.host_key);
+    msg_put_u8(&m, s->plan.signs);
     sandbox_spec_put(&s->plan.sandbox_spec, &m);
     return ipc_send(s->owner->builder, &m);
 }

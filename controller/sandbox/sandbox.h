@@ -59,6 +59,7 @@ struct sandbox_plan {
     unsigned char broker_key[HOST_KEY_SEED]; /* and the host key of its brokers (host_key.h); */
     char host_key[HOST_KEY_TEXT];            /* the public half of that */
     json_t *labels;                          /* an object of texts, or NULL: none */
+    bool signs;                              /* its policy signs for it: it has an SSH agent */
     /* Kept by the daemon: it has no command of its own, runs once it is tested, and what
      * durward-init says from then on goes to owner->said. */
     bool kept;

@@ -6,9 +6,11 @@
 #include <sys/random.h>
 #include <stdio.h>
 
+#include "command.h"
 #include "placeholders.h"
 #include "policy.h"
 #include "registry.h"
+#include "ssh_rule.h"
 #include "trust.h"
 
 int sandbox_make_id(const char *prefix, char id[SANDBOX_ID_MAX + 1], struct err *err)
@@ -40,7 +42,7 @@ static int add_all(struct strlist *to, char *const *pairs)
 /* In rising order of who wins: what every process expects, what the caller's terminal needs, trust,
  * the policy's own, the user's -e. */
 static int make_env(struct controller *c, const struct run_request *r, const struct placeholders *p,
-                    struct strlist *env, struct err *err)
+                    bool signs, struct strlist *env, struct err *err)
 {
     char **trust = trust_env(c->trust_inside, false, err);
     if (trust == NULL)
@@ -48,7 +50,8 @@ static int make_env(struct controller *c, const struct run_request *r, const str
     int bad = strlist_set_env(env, "PATH", "/usr/local/bin:/usr/bin:/bin") |
               strlist_set_env(env, "HOME", r->home) | strlist_set_env(env, "USER", r->user) |
               strlist_set_env(env, "LOGNAME", r->user) | add_all(env, r->kept.v) |
-              add_all(env, trust);
+              add_all(env, trust) |
+              (signs ? strlist_set_env(env, "SSH_AUTH_SOCK", SSH_AGENT_SOCKET) : 0);
     trust_env_free(trust);
     if (bad == 0 && placeholders_env(c->config, r->policy, p, env, err) < 0)
         return -1;
@@ -128,6 +131,15 @@ static int make_host_key(struct sandbox_plan *p, struct err *err)
     return r;
 }
 
+/* Some rule of ssh-agent:// names a namespace, and process 1 of its sandbox is ours. */
+static bool has_agent(const struct config *c, const char *name, const struct sandbox_spec *spec)
+{
+    const struct policy *p = config_policy(c, name);
+    struct authority at = {.scheme = SCHEME_SSH, .port = scheme_port(SCHEME_SSH)};
+    return p && spec->limits.backend != BACKEND_POD &&
+           authority_host(&at, SLICE(SSH_AGENT_HOST)) == 0 && policy_host(p, &at) != 0;
+}
+
 static bool has_policy(const struct config *c, const char *name)
 {
     for (size_t i = 0; i < config_policies(c); i++)
@@ -163,8 +175,9 @@ int sandbox_plan_make(struct controller *c, struct run_request *r,
         bad = add_volumes(&ret->sandbox_spec, &r->volumes, err);
     if (bad == 0)
         bad = placeholders_make(c->config, r->policy, ret->seed, c->keys.tag, &p, err);
+    ret->signs = bad == 0 && has_agent(c->config, r->policy, &ret->sandbox_spec);
     if (bad == 0)
-        bad = make_env(c, r, &p, &ret->env, err);
+        bad = make_env(c, r, &p, ret->signs, &ret->env, err);
     if (bad == 0)
         bad = fill_steps(r, &p, err);
     if (bad == 0)

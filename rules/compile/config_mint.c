@@ -184,6 +184,7 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
     [DERIVED_MYSQL_LOGIN] = {NULL, MADE,
                              FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                     ELSE(AUTH, WORD, "caching_sha2"))},
+    [DERIVED_SSH_SIGNING_KEY] = {NULL, MADE, FIELDS(NEED(KEY, KEY), ELSE(NAMESPACES, LIST, "git"))},
     [DERIVED_SMTP_LOGIN] = {NULL, MADE,
                             FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                    ELSE(AUTH, WORD, "plain"))},

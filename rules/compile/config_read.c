@@ -105,6 +105,7 @@ static const struct key secret_keys[] = {
     KEY("signature_key", OWN, "", ""),
     KEY("azure_key", OWN, "", ""),
     KEY("ssh_key", OWN, "", ""),
+    KEY("ssh_signing_key", OWN, "", ""),
     KEY("postgres_login", OWN, "", ""),
     KEY("redis_login", OWN, "", ""),
     KEY("mysql_login", OWN, "", ""),

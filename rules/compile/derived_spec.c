@@ -40,6 +40,7 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_REDIS_LOGIN] = "redis_login",
         [DERIVED_MYSQL_LOGIN] = "mysql_login",
         [DERIVED_SMTP_LOGIN] = "smtp_login",
+        [DERIVED_SSH_SIGNING_KEY] = "ssh_signing_key",
     };
     return names[k];
 }
@@ -74,6 +75,7 @@ const char *spec_field_name(enum spec_field f)
         [SPEC_MOUNT] = "mount",
         [SPEC_NAME] = "name",
         [SPEC_NAMESPACE] = "namespace",
+        [SPEC_NAMESPACES] = "namespaces",
         [SPEC_PASSWORD] = "password",
         [SPEC_PATH] = "path",
         [SPEC_REFRESH] = "refresh",

@@ -40,6 +40,7 @@ enum credential_kind {
     CREDENTIAL_MYSQL,       /* the vault proves it, or gives it for a login */
     CREDENTIAL_SMTP,        /* the vault gives it to a broker's back for a login */
     CREDENTIAL_SSH_KEY,     /* the vault signs a broker's login with it */
+    CREDENTIAL_SSH_SIGNING, /* the vault signs commits, tags and files with it */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */

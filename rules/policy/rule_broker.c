@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct rule_broker *const brokers[] = {
-    &rule_ssh, &rule_postgres, &rule_redis, &rule_rediss, &rule_mysql, &rule_smtp, &rule_smtps};
+static const struct rule_broker *const brokers[] = {&rule_ssh,   &rule_ssh_agent, &rule_postgres,
+                                                    &rule_redis, &rule_rediss,    &rule_mysql,
+                                                    &rule_smtp,  &rule_smtps};
 
 const struct rule_broker *rule_broker_of(const struct node *patterns)
 {

@@ -29,8 +29,8 @@ struct rule_broker {
     int (*server)(struct rule_broker_reading *r, struct err *err); /* of `allow`; or NULL */
 };
 
-extern const struct rule_broker rule_ssh, rule_postgres, rule_redis, rule_rediss, rule_mysql,
-    rule_smtp, rule_smtps;
+extern const struct rule_broker rule_ssh, rule_ssh_agent, rule_postgres, rule_redis, rule_rediss,
+    rule_mysql, rule_smtp, rule_smtps;
 
 /* Whose patterns these are, or NULL. */
 const struct rule_broker *rule_broker_of(const struct node *patterns);

@@ -20,6 +20,7 @@ static const struct key with_keys[] = {
     KEY("signature", OWN, "", ""),
     KEY("client_certificate", AS(name), "", ""),
     KEY("ssh_key", AS(name), "", ""),
+    KEY("ssh_signing_key", AS(name), "", ""),
     KEY("postgres_login", AS(name), "", ""),
     KEY("redis_login", AS(name), "", ""),
     KEY("mysql_login", AS(name), "", ""),
@@ -71,6 +72,7 @@ static const struct {
      "signature_key: { key: SECRET, key_id: ID, algorithm: ed25519 }"},
     {"azure_key", "azure", "azure_key: { account: NAME, key: SECRET }"},
     {"ssh_key", "ssh_key", "ssh_key: { key: SECRET }"},
+    {"ssh_signing_key", "ssh_signing_key", "ssh_signing_key: { key: SECRET }"},
     {"postgres_login", "postgres_login", "postgres_login: { user: NAME, password: SECRET }"},
     {"redis_login", "redis_login", "redis_login: { user: NAME, password: SECRET }"},
     {"mysql_login", "mysql_login", "mysql_login: { user: NAME, password: SECRET }"},
@@ -248,8 +250,8 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
         return node_fail(
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
-            "client_certificate, hmac, signature, azure, ssh_key, postgres_login, redis_login, "
-            "mysql_login, smtp_login");
+            "client_certificate, hmac, signature, azure, ssh_key, ssh_signing_key, "
+            "postgres_login, redis_login, mysql_login, smtp_login");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))
@@ -260,6 +262,10 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (node_get(with, "ssh_key", &n)) {
         c->kind = CREDENTIAL_SSH_KEY;
         return rule_secret_read(a, &n, secrets, "ssh_key", &c->secret, err);
+    }
+    if (node_get(with, "ssh_signing_key", &n)) {
+        c->kind = CREDENTIAL_SSH_SIGNING;
+        return rule_secret_read(a, &n, secrets, "ssh_signing_key", &c->secret, err);
     }
     if (node_get(with, "postgres_login", &n)) {
         c->kind = CREDENTIAL_POSTGRES;

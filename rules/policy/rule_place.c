@@ -247,6 +247,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_SIGNATURE] = "HTTP message signature",
         [CREDENTIAL_AZURE] = "Azure SharedKey",
         [CREDENTIAL_SSH_KEY] = "SSH key",
+        [CREDENTIAL_SSH_SIGNING] = "SSH signing key",
         [CREDENTIAL_POSTGRES] = "PostgreSQL login",
         [CREDENTIAL_REDIS] = "Redis login",
         [CREDENTIAL_MYSQL] = "MySQL login",

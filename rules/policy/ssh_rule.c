@@ -2,6 +2,8 @@
  * against the patterns of the rule that was found. */
 #include "ssh_rule.h"
 
+#include "sshsig.h"
+
 #include <string.h>
 
 /* As these publish them; `ssh-keyscan HOST | ssh-keygen -lf -` and their pages say the same. */
@@ -177,10 +179,27 @@ void policy_ssh_decide(const struct policy *p, const struct authority *a,
     policy_decide(p, &r, ret);
     if (ret->verdict == VERDICT_DENY)
         return;
-    if (ret->rule->ssh == NULL || ret->rule->credential == NULL)
+    if (ret->rule->ssh == NULL || ret->rule->ssh->signs || ret->rule->credential == NULL)
         *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
     else if (asked->verb == SSH_EXEC && !any_matches(ret->rule->ssh, asked->text))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "command", false};
     else if (asked->terminal && asked->verb != SSH_SHELL && !ret->rule->ssh->terminal)
         *ret = (struct decision){VERDICT_DENY, ret->rule, "ssh_terminal", false};
+}
+
+void policy_ssh_decide_signature(const struct policy *p, const struct authority *a,
+                                 struct slice space, struct decision *ret)
+{
+    char path[1 + SSHSIG_NAMESPACE_MAX];
+    *ret = (struct decision){VERDICT_DENY, NULL, "ssh_agent_namespace", false};
+    if (!sshsig_space_ok(space))
+        return;
+    path[0] = '/';
+    memcpy(path + 1, space.p, space.n);
+    const struct policy_request r = {
+        .authority = a, .method = SLICE(SSH_AGENT_VERB), .path = {path, 1 + space.n}};
+    policy_decide(p, &r, ret);
+    if (ret->verdict != VERDICT_DENY &&
+        (ret->rule->ssh == NULL || !ret->rule->ssh->signs || ret->rule->credential == NULL))
+        *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
 }

@@ -25,12 +25,19 @@ struct ssh_host_key {
     const char *blob; /* base64 */
 };
 
+/* The agent inside a sandbox is no server: it is reached at port 22 of the gate itself, and its
+ * rules are those of ssh-agent://NAMESPACE, which are ssh://SSH_AGENT_HOST/NAMESPACE to the engine.
+ */
+#define SSH_AGENT_HOST "gate.durward.internal"
+#define SSH_AGENT_VERB "sign"
+
 struct ssh_terms {
     const char *const *commands; /* patterns: '*' is one word's part */
     size_t n_commands;
     bool terminal;                   /* a command may have one */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;
+    bool signs; /* of ssh-agent://; then there is nothing of the above */
 };
 
 struct ssh_asked {
@@ -53,5 +60,9 @@ bool ssh_command_matches(const char *pattern, struct slice command);
  * "ssh_terminal" where there may be none. */
 void policy_ssh_decide(const struct policy *p, const struct authority *a,
                        const struct ssh_asked *asked, struct decision *ret);
+/* May the agent at SSH_AGENT_HOST sign in this namespace? The engine's codes, and
+ * "ssh_agent_namespace" where it is none. */
+void policy_ssh_decide_signature(const struct policy *p, const struct authority *a,
+                                 struct slice space, struct decision *ret);
 
 #endif

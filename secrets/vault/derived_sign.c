@@ -17,7 +17,7 @@ struct secret *derived_told(const struct derived *m, struct slice value)
     if (m->kind >= DERIVED_AWS_KEY && m->kind < DERIVED_CERTIFICATE)
         return aws_pair_told(value);
     char text[1300];
-    if (m->kind == DERIVED_SSH_KEY) {
+    if (m->kind == DERIVED_SSH_KEY || m->kind == DERIVED_SSH_SIGNING_KEY) {
         struct err err = {0};
         struct buf public;
         struct secret *told = NULL;
@@ -110,6 +110,8 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
         return mysql_proof(value, derived_text(m, SPEC_AUTH), scheme, text, out, err);
     if (m->kind == DERIVED_SSH_KEY)
         return ssh_key_sign(value, text, out, err);
+    if (m->kind == DERIVED_SSH_SIGNING_KEY)
+        return ssh_key_sign_text(value, derived_text(m, SPEC_NAMESPACES), scheme, text, out, err);
     if (m->kind != DERIVED_CERTIFICATE || scheme > UINT16_MAX)
         return err_set(err, ERR_DENIED, "it does not sign that");
     return tls_sign(value, (uint16_t)scheme, text, out, err);

@@ -1,8 +1,10 @@
-/* Reads private keys in OpenSSH's form and in PEM, writes their public halves, and signs logins. */
+/* Reads private keys in OpenSSH's form and in PEM, writes their public halves, and signs logins
+ * or texts of SSHSIG. */
 #include "ssh_sign.h"
 
 #include "base64.h"
 #include "ssh_wire.h"
+#include "sshsig.h"
 
 #include <limits.h>
 #include <openssl/core_names.h>
@@ -324,6 +326,54 @@ int ssh_key_sign(struct slice text, struct slice login, struct buf *out, struct 
     else if (sign(key, algorithm, digest, login, out) < 0)
         r = err_set(err, ERR_INTERNAL, "signing failed");
     buf_free(&own);
+    EVP_PKEY_free(key);
+    ERR_clear_error();
+    return r;
+}
+
+/* ---- signing what is no login ---- */
+
+static bool is_one_of(const char *names, struct slice name)
+{
+    while (*names) {
+        size_t n = strcspn(names, " ");
+        if (slice_eq((struct slice){names, n}, name))
+            return true;
+        names += n + (names[n] == ' ');
+    }
+    return false;
+}
+
+/* What an RSA key is asked for without a flag would be SHA-1. NULL: that is not signed. */
+static const char *algorithm_of(const EVP_PKEY *key, uint32_t flags)
+{
+    const struct curve *c = curve_of(key);
+    if (EVP_PKEY_is_a(key, "RSA"))
+        return flags & SSH_SIGN_SHA256   ? "rsa-sha2-256"
+               : flags & SSH_SIGN_SHA512 ? "rsa-sha2-512"
+                                         : NULL;
+    return c ? c->type : EVP_PKEY_is_a(key, "ED25519") ? "ssh-ed25519" : NULL;
+}
+
+int ssh_key_sign_text(struct slice text, const char *namespaces, uint32_t flags, struct slice what,
+                      struct buf *out, struct err *err)
+{
+    struct sshsig read;
+    bool fits = false;
+    if (sshsig_read(what, &read) < 0)
+        return err_set(err, ERR_DENIED, "that is no text of SSHSIG");
+    if (!is_one_of(namespaces, read.space))
+        return err_set(err, ERR_DENIED, "its key signs in no namespace '%.*s'", SL(read.space));
+    EVP_PKEY *key = read_key(text, err);
+    if (key == NULL)
+        return -1;
+    const char *algorithm = algorithm_of(key, flags);
+    const char *digest = algorithm ? digest_of(key, slice_str(algorithm), &fits) : NULL;
+    int r = 0;
+    if (!fits)
+        r = err_set(err, ERR_DENIED, "an RSA key signs with SHA-2 only");
+    else if (sign(key, slice_str(algorithm), digest, what, out) < 0)
+        r = err_set(err, ERR_INTERNAL, "signing failed");
     EVP_PKEY_free(key);
     ERR_clear_error();
     return r;

@@ -1,5 +1,6 @@
-/* Keys of SSH logins: the vault holds the private key and signs with it what a client signs to log
- * in by public key (RFC 4252 7), and nothing else. */
+/* Keys of SSH: the vault holds the private key and signs with it either what a client signs to log
+ * in by public key (RFC 4252 7), or what is signed in a namespace (lib/sshsig.h), as the key was
+ * declared, and nothing else. */
 #ifndef DURWARD_SSH_SIGN_H
 #define DURWARD_SSH_SIGN_H
 
@@ -15,5 +16,10 @@ int ssh_key_public(struct slice key, struct buf *out, struct err *err) WUNUSED;
 /* text: session identifier and request, as the client signs them; its public key must be this
  * key's. Appends the signature as SSH writes it: algorithm and bytes. */
 int ssh_key_sign(struct slice key, struct slice text, struct buf *out, struct err *err) WUNUSED;
+/* text: that under a signature in one of the namespaces, which have blanks between. flags: of the
+ * agent's protocol: with which hash an RSA key signs. Appends the same. */
+enum { SSH_SIGN_SHA256 = 2, SSH_SIGN_SHA512 = 4 };
+int ssh_key_sign_text(struct slice key, const char *namespaces, uint32_t flags, struct slice text,
+                      struct buf *out, struct err *err) WUNUSED;
 
 #endif

@@ -2,6 +2,7 @@
 """The SSH broker's two roles, conquered, with a real server outside: a front that lies to its back, a
 back that asks vault and dialer for what is not its own. Each row is what that one must not get; after
 each the back serves an honest request (of the other role: it still has what is its own)."""
+import base64
 import os
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from harness.wire import text, u8, u32  # noqa: E402
 HOST, CLOSED, SILENT = "git.example.com", "closed.example.com", "silent.example.com"
 FETCH, PUSH, EXEC, SHELL = 1, 2, 3, 4  # enum ssh_verb
 SSH = 3                                # enum scheme
+AGENT = "gate.durward.internal"
 
 
 class Bed:
@@ -35,6 +37,9 @@ class Bed:
         self.word = scan.canary("ot-")
         d.secret("word", self.word)
         d.secrets["deploy"] = {"ssh_key": {"key": "deploy_key"}}
+        self.signing, self.public = sshd.keygen(os.path.join(self.server.dir, "signer"))
+        d.secret("signer_key", self.signing)
+        d.secrets["signer"] = {"ssh_signing_key": {"key": "signer_key"}}
         d.secrets["beside"] = {"ssh_key": {"key": "beside_key"}}
         d.resolve[HOST + ":22"] = d.resolve[CLOSED + ":22"] = self.server.address
         at, more = "ssh://%s@%s" % (self.server.user, HOST), {
@@ -44,6 +49,7 @@ class Bed:
                            dict(more, allow=at + os.path.dirname(self.readable) + "/**", access="read-only"),
                            {"allow": "web.example.com", "with": {"bearer": "word"}}])
         d.policies["coder"]["rules"] += [
+            {"allow": "ssh-agent://git", "with": {"ssh_signing_key": "signer"}},
             dict(more, allow=at + self.narrow, refs="refs/heads/agent/*"),
             dict(more, allow="ssh://%s@%s" % (self.server.user, SILENT), commands="echo hello")]
         d.resolve[SILENT + ":22"] = "127.0.0.1:%d" % self.silent.getsockname()[1]
@@ -57,6 +63,10 @@ class Bed:
 
 def facts(user, verb, said, git=0, term="", columns=0, rows=0):
     return text(user) + u8(verb) + text(said) + u8(git) + text(term) + u32(columns) + u32(rows)
+
+
+def signs(space, key=None, algorithm="sha512", digest=b"\1" * 64, flags=0):
+    return text(key) + u32(flags) + text(space) + text(algorithm) + text(digest)
 
 
 class Front(seat_broker.Front):
@@ -132,6 +142,32 @@ def pushes(t, bed, f, rows):
     t.ok(got not in ("ended", None) and got[0] == seat_broker.END and b"agent/y" in git("for-each-ref"), "what is allowed goes through", repr(got))
 
 
+def agent(t, bed):
+    """A front that asks for signatures which no client of its agent could ask for."""
+    key = base64.b64decode(bed.public.split()[1])
+    f = Front(bed, "ssh", AGENT, 22)
+    f.honest = lambda: (lambda got: True if got not in ("ended", None) and got[0] == seat_broker.DATA else got)(f.ask(signs("git", key)))
+    rows = seat.Rows(t, "front to back", f.honest)
+    t.ok(f.honest() is True, "a signature in the namespace of its rule")
+    with open(os.path.join(bed.server.dir, "login.pub"), "rb") as p:
+        login = base64.b64decode(p.read().split()[1])
+    f.refusals(rows, (
+        ("a signature in another namespace", "no_rule", signs("file", key), {}),
+        ("a signature with a login's key", "ssh_agent_key", signs("git", login), {}),
+        ("a signature with a key of nobody's", "ssh_agent_key", signs("git", key + b"x"), {})))
+    got, ended = f.ask(signs("git", key), host=HOST), f.wire.ended()
+    f.heal()
+    rows.row("a signature at a server of its policy's", got == "ended" and ended, repr(got))
+    whole = signs("git", key)
+    f.lies(rows, (("a signature's facts that are cut", whole[:-1]), ("a signature's facts with more behind them", whole + b"x"),
+                  ("a namespace that is none", signs("a/b", key)), ("a namespace with a NUL", signs("git\0", key)),
+                  ("a hash that is not as long as it says", signs("git", key, digest=b"\1" * 32)),
+                  ("a login in place of a hash", signs("git", key, digest=text(b"s" * 32) + b"\x32" + text(b"git"))),
+                  ("a hash of SHA-1", signs("git", key, "sha1", b"\1" * 20)),
+                  ("a command for the agent", facts(bed.server.user, EXEC, "echo hello"))))
+    f.seat.end()
+
+
 def many(t, bed):
     """All the requests that one sandbox may have at its policy's back."""
     f = Front(bed, "ssh", HOST, 22)
@@ -148,6 +184,10 @@ def many(t, bed):
     f.seat.end()
 
 
+def sshsig(space):
+    return b"SSHSIG" + text(space) + text("") + text("sha512") + text(b"\1" * 64)
+
+
 def back(t, bed):
     b = seat_broker.Back(t, bed, "ssh")
     told = b.get("deploy")
@@ -160,6 +200,13 @@ def back(t, bed):
     b.refused_signatures((("a signature over what is no login", "deploy", 0, b"x"),
                           ("a signature over a commit", "deploy", 0, b"SSHSIG\0" + b"x" * 100),
                           ("a signature with another policy's key", "beside", 0, b"x")))
+    b.refused_signatures((("a login signed by a key of signatures", "signer", 0,
+                           text(b"s" * 32) + b"\x32" + text("git") + text("ssh-connection") + text("publickey") + b"\1" +
+                           text("ssh-ed25519") + text(base64.b64decode(bed.public.split()[1]))),
+                          ("a signature in a namespace of no declaration", "signer", 0, sshsig("file")),
+                          ("a signature over more than its text", "signer", 0, sshsig("git") + b"x"),
+                          ("a commit signed by a key of logins", "deploy", 0, sshsig("git"))))
+    t.eq(b.sign("signer", 0, sshsig("git")), 1, "what is its own is signed")
     b.refused_captures()
     b.refused_places(SSH, 22, (("another policy's server", CLOSED, 22), ("a host of no rule", "evil.example.org", 22),
                                ("another port", HOST, bed.server.port)))
@@ -172,7 +219,7 @@ def main(t):
     if why:
         t.skip("everything", why)
         return
-    seat_broker.run(t, Bed(t), "ssh", (front, many, back))
+    seat_broker.run(t, Bed(t), "ssh", (front, agent, many, back))
 
 
 tap.run(main, timeout=240)

@@ -1,5 +1,6 @@
 /* What we parse of SSH ourselves: facts of a front, git's commands, and in the vault a key and what
  * it is to sign. What is read is written and read again, and is the same. */
+#include "ssh_agent.h"
 #include "ssh_facts.h"
 #include "ssh_sign.h"
 
@@ -49,7 +50,36 @@ static void key(struct slice s)
     if ((r == 0) != (buf_len(&b) > 0) && r == 0)
         abort();
     buf_clear(&b);
-    if (ssh_key_sign(SLICE("no key"), s, &b, &err) == 0)
+    if (ssh_key_sign(SLICE("no key"), s, &b, &err) == 0 ||
+        ssh_key_sign_text(SLICE("no key"), "git", 0, s, &b, &err) == 0)
+        abort();
+    buf_free(&b);
+}
+
+/* A client's message, and the text that it wants signed. What is read is made again, and is the
+ * same. */
+static void agent(struct slice s)
+{
+    struct ssh_agent_asked asked;
+    struct sshsig what;
+    struct buf b;
+    if (ssh_agent_read(s, &asked) < 0 || asked.type != SSH_AGENT_SIGN ||
+        sshsig_read(asked.text, &what) < 0)
+        return;
+    buf_init(&b, SSHSIG_MAX);
+    if (sshsig_put(&what, &b) < 0 || !slice_eq(buf_slice(&b), asked.text))
+        abort();
+    buf_free(&b);
+}
+
+static void agent_facts(struct slice s)
+{
+    struct ssh_agent_facts f;
+    struct buf b;
+    if (ssh_agent_facts_get(s, &f) < 0)
+        return;
+    buf_init(&b, SSH_AGENT_FACTS_MAX);
+    if (ssh_agent_facts_put(&f, &b) < 0 || !slice_eq(buf_slice(&b), s))
         abort();
     buf_free(&b);
 }
@@ -64,6 +94,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 'c':
         command(s);
+        break;
+    case 'a':
+        agent(s);
+        break;
+    case 'g':
+        agent_facts(s);
         break;
     case 's':
         if (ssh_status_get(s, &status) == 0 && strlen(status.signal) >= sizeof status.signal)

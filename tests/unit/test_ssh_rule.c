@@ -343,6 +343,82 @@ static void test_facts(void)
     buf_free(&b);
 }
 
+static const char *decide_signature(const struct policy *p, const char *at, struct slice space)
+{
+    struct authority a;
+    struct decision d;
+    CU_ASSERT_FATAL(authority_parse(&a, SCHEME_SSH, slice_str(at)) == 0);
+    policy_ssh_decide_signature(p, &a, space, &d);
+    CU_ASSERT((d.verdict == VERDICT_ALLOW) == (strcmp(d.code, "ok") == 0));
+    return d.code;
+}
+
+#define SIGNS "\"with\":{\"ssh_signing_key\":\"k\"}"
+
+static void test_signatures(void)
+{
+    struct policy *p =
+        good("{\"allow\":[\"ssh-agent://git\",\"ssh-agent://r@x.example\"]," SIGNS "},"
+             "{\"deny\":\"ssh-agent://bad\"},"
+             "{\"allow\":\"ssh://git@.durward.internal/**\"," KEY "," WITH "},"
+             "{\"allow\":\"ssh://git@gate.durward.internal/**\"," KEY "," WITH "}");
+    static const struct {
+        struct slice space;
+        const char *code;
+    } rows[] = {
+        {SLICE_INIT("git"), "ok"},
+        {SLICE_INIT("r@x.example"), "ok"},
+        {SLICE_INIT("file"), "no_rule"},
+        {SLICE_INIT("Git"), "no_rule"},
+        {SLICE_INIT("git2"), "no_rule"},
+        {SLICE_INIT("bad"), "denied_by_rule"},
+        {SLICE_INIT("BAD"), "denied_by_rule"},
+        {SLICE_INIT(""), "ssh_agent_namespace"},
+        {SLICE_INIT("a/b"), "ssh_agent_namespace"},
+        {SLICE_INIT("git\0"), "ssh_agent_namespace"},
+        {SLICE_INIT("%67it"), "ssh_agent_namespace"},
+        {SLICE_INIT(".."), "path_ambiguous"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *code = decide_signature(p, SSH_AGENT_HOST, rows[i].space);
+        if (strcmp(code, rows[i].code) != 0)
+            fprintf(stderr, "# %.*s: %s\n", SL(rows[i].space), code);
+        CU_ASSERT_STRING_EQUAL(code, rows[i].code);
+    }
+    CU_ASSERT_STRING_EQUAL(decide_signature(p, "github.com", SLICE("git")), "no_rule");
+    CU_ASSERT_STRING_EQUAL(decide_signature(p, SSH_AGENT_HOST ":2222", SLICE("git")), "no_rule");
+    /* a rule of signatures allows nothing else, at whatever host */
+    CU_ASSERT(strcmp(decide(p, SSH_AGENT_HOST, "git", SSH_EXEC, "id"), "ok") != 0);
+    CU_ASSERT(!policy_tainted(p, &(struct authority){.scheme = SCHEME_HTTPS, .host = "x.example"}));
+    policy_free(p);
+}
+
+static void test_wrong_signatures(void)
+{
+    static const struct {
+        const char *rule, *why;
+    } rows[] = {
+        {"{\"allow\":\"ssh-agent://*\"," SIGNS "}", "NAMESPACE"},
+        {"{\"allow\":\"ssh-agent://git/x\"," SIGNS "}", "NAMESPACE"},
+        {"{\"allow\":\"ssh-agent://\"," SIGNS "}", "NAMESPACE"},
+        {"{\"allow\":\"ssh-agent://git\"}", "ssh_signing_key"},
+        {"{\"allow\":\"ssh-agent://git\"," WITH "}", "ssh_signing_key"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\"," SIGNS "}", "ssh_key"},
+        {"{\"allow\":\"github.com\"," SIGNS "}", "ssh-agent://"},
+        {"{\"allow\":\"ssh-agent://git\",\"access\":\"read-only\"," SIGNS "}", "no meaning"},
+        {"{\"allow\":\"ssh-agent://git\",\"to\":\"10.0.0.0/8\"," SIGNS "}", "no meaning"},
+        {"{\"allow\":[\"ssh-agent://git\",\"github.com\"]," SIGNS "}", "either"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        struct policy *p = parse(rows[i].rule, &err);
+        if (p || strstr(err.text, rows[i].why) == NULL)
+            fprintf(stderr, "# %s: %s\n", rows[i].rule, err.text);
+        CU_ASSERT(p == NULL && strstr(err.text, rows[i].why));
+        policy_free(p);
+    }
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("ssh rules", NULL, NULL);
@@ -354,4 +430,6 @@ void tap_suites(void)
     CU_add_test(s, "references of pushes", test_refs);
     CU_add_test(s, "git's commands", test_git_commands);
     CU_add_test(s, "facts", test_facts);
+    CU_add_test(s, "signatures", test_signatures);
+    CU_add_test(s, "no rule of signatures", test_wrong_signatures);
 }

@@ -3,6 +3,7 @@
 #include "host_key.h"
 #include "ssh_sign.h"
 #include "ssh_wire.h"
+#include "sshsig.h"
 
 #include <libssh/libssh.h>
 #include <openssl/evp.h>
@@ -109,6 +110,59 @@ static void one(EVP_PKEY *key, const char *algorithm, const char *digest)
     EVP_PKEY_free(key);
 }
 
+static void one_text(EVP_PKEY *key, uint32_t flags, const char *algorithm, const char *digest)
+{
+    static const char zeros[64];
+    const struct sshsig what = {SLICE("git"), SLICE("sha512"), {zeros, sizeof zeros}};
+    struct err err = {0};
+    struct slice name, bytes, rest;
+    struct buf pem = pem_of(key), public, text, out;
+    buf_init(&public, SSH_PUBLIC_MAX);
+    buf_init(&text, 8192);
+    buf_init(&out, SSH_SIGNATURE_MAX);
+    CU_ASSERT_FATAL(sshsig_put(&what, &text) == 0);
+    CU_ASSERT_EQUAL_FATAL(
+        ssh_key_sign_text(buf_slice(&pem), "file git", flags, buf_slice(&text), &out, &err), 0);
+    rest = buf_slice(&out);
+    CU_ASSERT(ssh_wire_string(&rest, &name) == 0 && slice_eq_str(name, algorithm) &&
+              ssh_wire_string(&rest, &bytes) == 0 && rest.n == 0);
+    if (!EVP_PKEY_is_a(key, "EC"))
+        verify(key, digest, buf_slice(&text), bytes);
+    buf_clear(&out);
+    /* another namespace, a part of its name, more behind the text, less of it: not signed */
+    static const char *const others[] = {"", "file", "gi", "git2", "file,git", "GIT"};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        CU_ASSERT(
+            ssh_key_sign_text(buf_slice(&pem), others[i], flags, buf_slice(&text), &out, &err) < 0);
+    for (size_t n = 0; n < buf_len(&text); n++)
+        CU_ASSERT(ssh_key_sign_text(buf_slice(&pem), "git", flags,
+                                    (struct slice){(char *)buf_data(&text), n}, &out, &err) < 0);
+    if (EVP_PKEY_is_a(key, "RSA")) /* SHA-1 */
+        CU_ASSERT(ssh_key_sign_text(buf_slice(&pem), "git", 0, buf_slice(&text), &out, &err) < 0);
+    CU_ASSERT(ssh_key_sign(buf_slice(&pem), buf_slice(&text), &out, &err) < 0);
+    /* nor a login, and a key of logins signs no such text */
+    CU_ASSERT_EQUAL_FATAL(ssh_key_public(buf_slice(&pem), &public, &err), 0);
+    login(&text, buf_slice(&public), algorithm, "publickey");
+    CU_ASSERT(ssh_key_sign_text(buf_slice(&pem), "git", flags, buf_slice(&text), &out, &err) < 0);
+    CU_ASSERT_EQUAL(buf_len(&out), 0);
+    buf_free(&pem);
+    buf_free(&public);
+    buf_free(&text);
+    buf_free(&out);
+    EVP_PKEY_free(key);
+}
+
+static void test_texts(void)
+{
+    one_text(EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"), 0, "ssh-ed25519", NULL);
+    one_text(EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"), 0, "ecdsa-sha2-nistp256", "SHA2-256");
+    one_text(EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-521"), 0, "ecdsa-sha2-nistp521", "SHA2-512");
+    one_text(EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048), SSH_SIGN_SHA512, "rsa-sha2-512",
+             "SHA2-512");
+    one_text(EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048), SSH_SIGN_SHA256, "rsa-sha2-256",
+             "SHA2-256");
+}
+
 static void test_kinds(void)
 {
     one(EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"), "ssh-ed25519", NULL);
@@ -164,6 +218,7 @@ void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("ssh keys", NULL, NULL);
     CU_add_test(s, "each kind signs a login, and nothing else", test_kinds);
+    CU_add_test(s, "each signs texts of SSHSIG in its namespaces, and nothing else", test_texts);
     CU_add_test(s, "weak keys, and none", test_weak);
     CU_add_test(s, "the host key of a sandbox", test_host_key);
 }

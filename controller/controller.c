@@ -318,6 +318,8 @@ static int on_policy(struct controller *c, struct msg *m)
     c->config = fresh;
     if (!same)
         pools_reloaded(c->pools);
+    if (!same && c->pods)
+        pods_reloaded(c->pods);
     proposals_reloaded(c->proposals);
     if (identities_announce(c, &err) < 0)
         proc_log("identities: %s", err.text);

@@ -360,6 +360,25 @@ static void begin_again(struct managed_sandbox *r)
         proc_log("%s: %s", r->id, err.text);
 }
 
+/* Has its namespace another policy, or none, since it began? */
+static bool is_moved(const struct managed_sandbox *r)
+{
+    const char *name = json_string_value(json_object_get(r->pod, "namespace"));
+    const struct config_node_namespace *ns =
+        name ? config_node_namespace(r->controller->config, name) : NULL;
+    return ns == NULL || ns->policy == NULL || strcmp(ns->policy, r->policy) != 0;
+}
+
+/* One that is just being made, or taken over, is looked at again until it runs. */
+static bool end_moved(struct managed_sandbox *r)
+{
+    if (!is_moved(r))
+        return false;
+    if (r->state == MANAGED_SANDBOX_RUNNING && r->sandbox)
+        sandbox_end(r->sandbox, 0, "its namespace has another policy");
+    return true;
+}
+
 static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct pods *p = arg;
@@ -367,14 +386,32 @@ static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     bool more = false;
     for (r = TAILQ_FIRST(&p->controller->managed_sandboxes); r; r = next) {
         next = TAILQ_NEXT(r, link);
-        if (r->pod == NULL || r->state != MANAGED_SANDBOX_STOPPED)
+        if (r->pod == NULL)
             continue;
+        if (r->state != MANAGED_SANDBOX_STOPPED) {
+            more |= end_moved(r);
+            continue;
+        }
         more = true;
         if (now_ms() >= r->pod_due)
             begin_again(r);
     }
     if (more)
         soon(p);
+}
+
+void pods_reloaded(struct pods *p)
+{
+    struct managed_sandbox *r, *next;
+    for (r = TAILQ_FIRST(&p->controller->managed_sandboxes); r; r = next) {
+        next = TAILQ_NEXT(r, link);
+        if (r->pod == NULL)
+            continue;
+        r->pod_tries = 0;
+        r->pod_due = 0;
+        (void)end_moved(r);
+    }
+    soon(p);
 }
 
 void pods_ended(struct pods *p, struct managed_sandbox *r)

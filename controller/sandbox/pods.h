@@ -24,6 +24,9 @@ void pods_free(struct pods *p); /* NULL is fine */
 void pods_spec(const json_t *pod, struct sandbox_spec *ret);
 /* The sandbox of a pod is STOPPED: it is begun again, or its row goes with the pod. */
 void pods_ended(struct pods *p, struct managed_sandbox *r);
+/* The configuration is another one: pods whose namespace has another policy now begin again by
+ * that, and one whose namespace has none ends without a way out. */
+void pods_reloaded(struct pods *p);
 /* W_POD_INBOUND of a keeper. */
 int pods_said(struct pods *p, struct sandbox *s, struct msg *m);
 

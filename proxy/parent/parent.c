@@ -3,6 +3,7 @@
 #include "crypto_text.h"
 #include "log_command.h"
 #include "notice_queue.h"
+#include "parent_objects.h"
 #include "peer.h"
 #include "role_run.h"
 #include "store_broker.h"
@@ -508,6 +509,7 @@ static int parent_leave(void *self, struct event_base *base UNUSED)
     finish_notices(p);
     end_children(p, not_logger, records); /* what they still record, the logger still takes */
     end_children(p, any, any);
+    parent_objects_free(p->objects);
     store_broker_free(p->store_broker);
     return p->exit_status;
 }

@@ -135,9 +135,10 @@ struct parent {
     int secret_fd;                         /* of the sandboxes' CAs: signers read it, we never do */
     char api_path[CONFIG_SOCKET_MAX + 1];  /* of the API's socket; "" for `run` */
     int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
-    int node_fd;                /* where a node's CNI plugin asks; -1: nowhere */
-    int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
-    int https_fd;               /* its API in TLS; -1: none */
+    struct parent_objects *objects; /* NULL: none */
+    int node_fd;                    /* where a node's CNI plugin asks; -1: nowhere */
+    int metrics_fd, console_fd;     /* `listen` entries that the controller serves; -1: none */
+    int https_fd;                   /* its API in TLS; -1: none */
     struct ca_files ca;
     char *ca_pem;
     struct trust trust, roots; /* of paired clients; what the bundles of sandboxes are made of */

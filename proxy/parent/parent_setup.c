@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include "budget_ledger.h"
+#include "parent_objects.h"
 #include "paths.h"
 #include "start_wait.h"
 #include "peer.h"
@@ -177,6 +178,7 @@ static int setup_node(struct parent *p, struct err *err)
     char *path = strdup(n->socket);
     if (path == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
+    p->objects = parent_objects_new(p);
     p->node_fd = setup_socket(path, SOCK_SEQPACKET, "node.socket", err);
     free(path);
     return p->node_fd < 0 ? -1 : 0;
@@ -303,8 +305,10 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
     if (!config_same(p->config, c, "mcp_servers")) /* the builder has their files once */
         return err_set(err, ERR_UNREADY,
                        "`mcp_servers` changed: that needs a restart of the daemon");
-    if (!config_same(p->config, c, "node"))
-        return err_set(err, ERR_UNREADY, "`node` changed: that needs a restart of the daemon");
+    if (!config_node_same(p->config, c)) /* the builder is told of it once */
+        return err_set(err, ERR_UNREADY,
+                       "`node` changed, and more than its namespaces: that needs a restart of the "
+                       "daemon");
     if (!config_same(p->config, c, "injectors"))
         return err_set(err, ERR_UNREADY, "`injectors` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {

@@ -83,6 +83,11 @@ static int read_tree(struct config *c, struct err *err)
         return -1;
     if (node_key_uint(&root, root_keys, "injectors", &c->injectors, err) < 0)
         return -1;
+    if (c->injectors > 1 && c->node && c->node->objects && node_get(&root, "injectors", &n))
+        return node_fail(
+            &n, err,
+            "with node.objects a policy has one injector: those of several are changed "
+            "by a restart only");
     return node_get(&root, "limits", &n) ? limits_read(&c->limits, &n, err) : 0;
 }
 

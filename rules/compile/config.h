@@ -271,6 +271,7 @@ struct config_node_namespace {
 
 struct config_node {
     const char *socket, *netns, *kubelet; /* paths */
+    const char *objects; /* path of a cluster's policies and namespaces; NULL: none */
     struct config_node_namespace *namespaces;
     size_t n_namespaces;
     const char *const *inbound; /* IPv4 ranges */
@@ -283,6 +284,13 @@ struct config *config_load(const char *path, struct err *err);
  * NULL where there is any. Lines of what it gives are for errors of config_check alone. */
 struct config *config_check(const char *path, void (*fn)(void *arg, const char *text), void *arg);
 struct config *config_parse(struct slice text, const char *name, struct err *err);
+/* The same with these objects, in place of what node.objects names: { policies: { NAME: POLICY },
+ * namespaces: { NAME: POLICY'S NAME } }. */
+struct config *config_parse_with(struct slice text, const char *name, const json_t *objects,
+                                 struct err *err);
+/* What such a file holds, a new reference; an empty object where there is no file. NULL with err.
+ */
+json_t *config_load_objects(const char *path, struct err *err);
 /* From the canonical JSON of config_json(). */
 struct config *config_from_json(const char *json, size_t n, struct err *err);
 /* The whole configuration as JSON, presets not expanded. malloc'd. */
@@ -318,6 +326,8 @@ const struct config_template *config_templates(const struct config *c, size_t *n
 const struct config_template *config_template(const struct config *c, const char *name);
 /* NULL: this daemon has no node's pods. */
 const struct config_node *config_node(const struct config *c);
+/* Is all of `node` the same but for its namespaces? */
+bool config_node_same(const struct config *a, const struct config *b);
 /* NULL: nothing is said of this namespace, so that its pods do not start. */
 const struct config_node_namespace *config_node_namespace(const struct config *c, const char *name);
 /* A rule of this policy names that server. */

@@ -134,12 +134,20 @@ static char *directory_of(const char *name, struct err *err)
 
 struct config *config_parse(struct slice text, const char *name, struct err *err)
 {
+    return config_parse_with(text, name, NULL, err);
+}
+
+struct config *config_parse_with(struct slice text, const char *name, const json_t *objects,
+                                 struct err *err)
+{
     json_t *root, *lines;
     char *base = directory_of(name, err);
     struct config *c = NULL;
     json_t *found = json_object();
     if (base && yaml_tree_parse(text, name, &root, &lines, err) == 0) {
-        if (config_fill_hosts(root, found, err) == 0) {
+        int bad = objects ? config_add_objects(root, lines, objects, err)
+                          : config_read_objects(root, lines, err);
+        if (bad == 0 && config_fill_hosts(root, found, err) == 0) {
             c = config_build(name, base, root, lines, err);
         } else {
             json_decref(root);

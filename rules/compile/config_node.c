@@ -19,6 +19,10 @@ static const struct key node_section[] = {
     KEY("unbound", AS(strings), "none",
         "one or a list of namespaces whose pods Durward leaves as they are. A pod of a namespace "
         "that is named in neither does not start"),
+    KEY("objects", AS(path), "none",
+        "file of policies and namespaces that durward-kubernetes writes, by the objects of the "
+        "cluster; they count beside those of the configuration, and a change of the file counts "
+        "within a second"),
     KEY("inbound", AS(ranges), "none",
         "one or a list of address ranges that may connect to the pods by TCP, beside the node's "
         "own "
@@ -142,7 +146,8 @@ int config_read_node(struct config *c, const struct node *n, struct err *err)
     s->kubelet = "/var/lib/kubelet";
     if (read_place(c, n, "socket", &s->socket, err) < 0 ||
         read_place(c, n, "netns", &s->netns, err) < 0 ||
-        read_place(c, n, "kubelet", &s->kubelet, err) < 0)
+        read_place(c, n, "kubelet", &s->kubelet, err) < 0 ||
+        read_place(c, n, "objects", &s->objects, err) < 0)
         return -1;
     if (node_get(n, "namespaces", &at) && read_namespaces(c, &at, s, err) < 0)
         return -1;
@@ -157,6 +162,24 @@ int config_read_node(struct config *c, const struct node *n, struct err *err)
 const struct config_node *config_node(const struct config *c)
 {
     return c->node;
+}
+
+/* A copy without what a reload may change; NULL: there is no node. */
+static json_t *fixed_part(const struct config *c)
+{
+    json_t *v = json_copy(json_object_get(c->root, "node"));
+    json_object_del(v, "namespaces");
+    json_object_del(v, "unbound");
+    return v;
+}
+
+bool config_node_same(const struct config *a, const struct config *b)
+{
+    json_t *x = fixed_part(a), *y = fixed_part(b);
+    bool same = x == y || (x && y && json_equal(x, y));
+    json_decref(x);
+    json_decref(y);
+    return same;
 }
 
 const struct config_node_namespace *config_node_namespace(const struct config *c, const char *name)

@@ -83,6 +83,11 @@ const char *config_text(const char *path, struct buf *b, char **base, struct err
  * package managers on this host, into `preset_hosts`; *found (an object) gets what config_found
  * tells. */
 int config_fill_hosts(json_t *root, json_t *found, struct err *err);
+/* config_objects.c: a cluster's policies and namespaces, into the tree; lines get what their errors
+ * are called by. */
+int config_add_objects(json_t *root, json_t *lines, const json_t *objects, struct err *err);
+/* Those of the file that node.objects names, if it names one. */
+int config_read_objects(json_t *root, json_t *lines, struct err *err);
 /* A file name made absolute, in the tree too. */
 int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
 

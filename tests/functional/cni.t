@@ -2,6 +2,7 @@
 """Pods of a Kubernetes node, without Kubernetes: the CNI plugin is called by hand for network namespaces of our own. Names,
 paths, methods and credentials as for any sandbox; what is closed; who may connect to a pod; what root in a pod tries; the
 deaths of daemon, roles and keeper; CHECK, STATUS, GC, DEL."""
+import json
 import os
 import signal
 import socket
@@ -287,6 +288,37 @@ def moved(t, s, node, pod):
     t.ok(tap.wait_for(lambda: works(pod), 15, 0.2), "until it has one again", s.d.diagnostics())
 
 
+def reloaded(t, s, node, pod):
+    """The same without a restart, by the file of objects."""
+    path = s.d.extra["node"]["objects"]
+
+    def write(objects):
+        with open(path + ".new", "w") as f:
+            json.dump(objects, f)
+        os.rename(path + ".new", path)
+    s.d.extra["node"]["namespaces"] = {"others": "coder"}
+    s.d.save()
+    write({"policies": {"made": {"rules": [{"allow": "deps.example.com"}]}}, "namespaces": {"agents": "made"}})
+    t.ok(tap.wait_for(lambda: [x["policy"] for x in api.Api(s.d.socket).list()["sandboxes"]] == ["made"] and
+                      status(pod, "https://deps.example.com/") == "200", 10, 0.2), "a pod that runs has the policy of an object "
+         "within seconds", s.d.diagnostics())
+    t.eq(status(pod, "https://api.github.com/user"), "403", "and no other")
+    write({"policies": {"made": {"rules": [{"alow": 1}]}}, "namespaces": {"agents": "made"}})
+    t.ok(tap.wait_for(lambda: "not taken" in s.d.diagnostics(), 5, 0.1) and status(pod, "https://deps.example.com/") == "200",
+         "objects that do not load change nothing", s.d.diagnostics())
+    write({"policies": {"made": {"rules": [{"allow": "deps.example.com"}]}}, "namespaces": {}})
+    t.ok(tap.wait_for(lambda: pod.call("CHECK")[0] != 0, 5, 0.1) and status(pod, "https://deps.example.com/") == "000",
+         "a pod whose namespace is bound no more has no way out", s.d.diagnostics())
+    write({"secrets": {}})
+    r = s.d.command("reload", "--socket", s.d.socket)
+    t.ok(r.returncode != 0 and "nothing that it may hold" in r.stderr, "such a file says policies and namespaces, and nothing else", r.stderr)
+    os.unlink(path)
+    s.d.extra["node"]["namespaces"] = {"agents": "coder"}
+    s.d.stop()
+    s.d.serve()
+    t.ok(tap.wait_for(lambda: works(pod), 15, 0.2), "and without the file the configuration is what there is", s.d.diagnostics())
+
+
 def exchanged(t, s, node, pod):
     """At a pod's name stands another's namespace: as who had taken the controller over would have it."""
     links, name = node.stranger.links(), os.path.join(cni.NETNS, pod.ns)
@@ -345,6 +377,7 @@ def test(t):
         raise tap.Skip("needs root")
     s = scene.Scene(t)
     node = cni.Node(t, s.d)
+    s.d.extra["node"]["objects"] = t.path("objects.json")
     node.stranger = node.pod("stranger")
     before(t, s, node)
     pod = node.pod("agent")
@@ -354,6 +387,7 @@ def test(t):
     t.part(deaths, t, s, node, pod)
     t.part(lies, t, s, node)
     t.part(moved, t, s, node, pod)
+    t.part(reloaded, t, s, node, pod)
     t.part(exchanged, t, s, node, pod)
     t.part(tampering, t, s, node, pod, udp, to)
     t.part(ends, t, s, node, pod)

@@ -1,0 +1,327 @@
+/* Connects to the API server, sends one request, and reads what it says to its end. */
+#include "kube_client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io.h"
+
+enum { TOKEN_MAX = 16 * 1024, HEAD_MAX = 64 * 1024, TIMEOUT_S = 20, STREAMS_MAX = 4 };
+
+/* ---- where it is ---- */
+
+static int parse_where(struct kube *k, const char *where, struct err *err)
+{
+    const char *colon = strrchr(where, ':');
+    size_t n = colon ? (size_t)(colon - where) : 0;
+    bool six = n > 2 && where[0] == '[' && where[n - 1] == ']';
+    if (six)
+        where++, n -= 2;
+    if (n == 0 || n > KUBE_HOST_MAX || strlen(colon + 1) >= sizeof k->port ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1) || colon[1] == '\0')
+        return err_set(err, ERR_PARSE, "'%.200s' is not HOST:PORT of an API server", where);
+    memcpy(k->host, where, n);
+    k->host[n] = '\0';
+    snprintf(k->port, sizeof k->port, "%s", colon + 1);
+    return 0;
+}
+
+int kube_init(struct kube *k, const char *where, const char *ca, const char *token, struct err *err)
+{
+    *k = (struct kube){.token = token};
+    if (parse_where(k, where, err) < 0)
+        return -1;
+    k->tls = io_tls_client_ctx();
+    if (k->tls == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    if (SSL_CTX_load_verify_locations(k->tls, ca, NULL) != 1)
+        return err_set(err, ERR_PARSE, "%s: no certificates there", ca);
+    SSL_CTX_set_verify(k->tls, SSL_VERIFY_PEER, NULL);
+    return 0;
+}
+
+void kube_done(struct kube *k)
+{
+    SSL_CTX_free(k->tls);
+    k->tls = NULL;
+}
+
+static int reach(const struct kube *k, struct err *err)
+{
+    struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *list, *i;
+    struct timeval limit = {.tv_sec = TIMEOUT_S};
+    int fd = -1, why = 0, r = getaddrinfo(k->host, k->port, &want, &list);
+    if (r != 0)
+        return err_set(err, ERR_UNREADY, "%s: %s", k->host, gai_strerror(r));
+    for (i = list; i && fd < 0; i = i->ai_next) {
+        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
+            break;
+        why = errno;
+        close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(list);
+    if (fd < 0)
+        err_set(err, ERR_UNREADY, "no API server answers at %s port %s: %s", k->host, k->port,
+                strerror(why));
+    return fd;
+}
+
+static bool is_address(const char *host)
+{
+    struct in6_addr a;
+    return inet_pton(AF_INET, host, &a) == 1 || inet_pton(AF_INET6, host, &a) == 1;
+}
+
+static int greet(const struct kube *k, struct kube_stream *s, struct err *err)
+{
+    s->ssl = SSL_new(k->tls);
+    if (s->ssl == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    int ok = is_address(k->host)
+                 ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), k->host)
+                 : SSL_set1_host(s->ssl, k->host) && SSL_set_tlsext_host_name(s->ssl, k->host);
+    ERR_clear_error();
+    if (ok && SSL_set_fd(s->ssl, s->fd) == 1 && SSL_connect(s->ssl) == 1)
+        return 0;
+    long why = SSL_get_verify_result(s->ssl);
+    return why != X509_V_OK
+               ? err_set(err, ERR_DENIED, "the API server's certificate is not good: %s",
+                         X509_verify_cert_error_string(why))
+               : err_set(err, ERR_UNREADY, "%s port %s does not speak TLS", k->host, k->port);
+}
+
+/* ---- a request ---- */
+
+static int put_token(const struct kube *k, struct buf *b, struct err *err)
+{
+    char text[TOKEN_MAX];
+    int fd = open(k->token, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n < 0)
+        err_sys(err, "%s", k->token);
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return -1;
+    text[n] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    bool good = text[0] != '\0';
+    for (const char *p = text; *p; p++)
+        good = good && (ascii_is_alnum(*p) || strchr("-._~", *p));
+    int r = good ? buf_printf(b, "Authorization: Bearer %s\r\n", text)
+                 : err_set(err, ERR_PARSE, "%s holds no token", k->token);
+    explicit_bzero(text, sizeof text);
+    return r;
+}
+
+static int push(SSL *ssl, struct slice s, struct err *err)
+{
+    while (s.n > 0) {
+        int n = SSL_write(ssl, s.p, s.n > 1 << 20 ? 1 << 20 : (int)s.n);
+        if (n <= 0)
+            return err_set(err, ERR_UNREADY, "the API server hung up");
+        s.p += n;
+        s.n -= (size_t)n;
+    }
+    return 0;
+}
+
+static int send_request(const struct kube *k, struct kube_stream *s, const struct kube_request *q,
+                        struct err *err)
+{
+    struct buf head;
+    char *body = q->body ? json_dumps(q->body, JSON_COMPACT) : NULL;
+    buf_init_wiped(&head, HEAD_MAX);
+    int r = q->body && body == NULL
+                ? -1
+                : buf_printf(&head, "%s %s HTTP/1.0\r\nHost: %s\r\nAccept: application/json\r\n",
+                             q->method, q->path, k->host);
+    if (r == 0)
+        r = put_token(k, &head, err);
+    if (r == 0 && body)
+        r = buf_printf(&head, "Content-Type: %s\r\nContent-Length: %zu\r\n", q->type, strlen(body));
+    if (r == 0)
+        r = buf_append_str(&head, "\r\n");
+    if (r < 0 && err->code == ERR_NONE)
+        err_set(err, ERR_INTERNAL, "out of memory");
+    if (r == 0)
+        r = push(s->ssl, buf_slice(&head), err);
+    if (r == 0 && body)
+        r = push(s->ssl, slice_str(body), err);
+    buf_free(&head);
+    free(body);
+    return r;
+}
+
+/* ---- its answer ---- */
+
+/* 1: more came; 0: the end. */
+static int take(SSL *ssl, struct buf *b, struct err *err)
+{
+    unsigned char *to = buf_reserve(b, 16 * 1024);
+    if (to == NULL)
+        return err_set(err, ERR_LIMIT, "the API server's answer is too long");
+    ERR_clear_error();
+    int n = SSL_read(ssl, to, 16 * 1024);
+    if (n > 0) {
+        buf_commit(b, (size_t)n);
+        return 1;
+    }
+    if (SSL_get_error(ssl, n) == SSL_ERROR_WANT_READ)
+        return err_set(err, ERR_UNREADY, "the API server did not answer within %d s", TIMEOUT_S);
+    return 0; /* whether it is whole is seen by what came */
+}
+
+/* The head, which is taken out of the buffer: its status, or -1. */
+static int take_head(SSL *ssl, struct buf *b, struct err *err)
+{
+    ssize_t end;
+    uint64_t status;
+    int r = 1;
+    while ((end = slice_find_slice(buf_slice(b), SLICE("\r\n\r\n"))) < 0 && r == 1 &&
+           buf_len(b) < HEAD_MAX)
+        r = take(ssl, b, err);
+    struct slice all = buf_slice(b);
+    if (r < 0)
+        return -1;
+    if (end < 12 || !slice_starts(all, SLICE("HTTP/1.")) ||
+        slice_u64((struct slice){all.p + 9, 3}, 599, &status) < 0)
+        return err_set(err, ERR_UPSTREAM, "what answers is no API server");
+    buf_drain(b, (size_t)end + 4);
+    return (int)status;
+}
+
+static void hang_up(struct kube_stream *s)
+{
+    SSL_free(s->ssl);
+    if (s->fd >= 0)
+        close(s->fd);
+    *s = (struct kube_stream){.fd = -1};
+}
+
+static int begin(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
+                 struct buf *b, struct err *err)
+{
+    *s = (struct kube_stream){.fd = reach(k, err)};
+    int r = s->fd < 0 || greet(k, s, err) < 0 || send_request(k, s, q, err) < 0
+                ? -1
+                : take_head(s->ssl, b, err);
+    if (r < 0)
+        hang_up(s);
+    return r;
+}
+
+int kube_ask(const struct kube *k, const struct kube_request *q, int *status, json_t **ret,
+             struct err *err)
+{
+    struct kube_stream s;
+    struct buf b;
+    int more = 1;
+    *ret = NULL;
+    buf_init(&b, KUBE_ANSWER_MAX);
+    *status = begin(k, q, &s, &b, err);
+    while (*status > 0 && more == 1)
+        more = take(s.ssl, &b, err);
+    if (*status > 0 && more == 0) {
+        *ret = json_loadb((const char *)buf_data(&b), buf_len(&b), JSON_REJECT_DUPLICATES, NULL);
+        if (*ret == NULL)
+            err_set(err, ERR_UPSTREAM, "the API server's answer to %s is not whole", q->path);
+    }
+    if (*status > 0)
+        hang_up(&s);
+    buf_free(&b);
+    return *ret ? 0 : -1;
+}
+
+int kube_must(const struct kube *k, const struct kube_request *q, json_t **ret, struct err *err)
+{
+    int status;
+    if (kube_ask(k, q, &status, ret, err) < 0)
+        return -1;
+    if (status / 100 == 2)
+        return 0;
+    const char *said = json_string_value(json_object_get(*ret, "message"));
+    err_set(err, status == 401 || status == 403 ? ERR_DENIED : ERR_UPSTREAM, "%s %s: %d %.400s",
+            q->method, q->path, status, said ? said : "");
+    json_decref(*ret);
+    *ret = NULL;
+    return -1;
+}
+
+/* ---- watches ---- */
+
+int kube_watch(const struct kube *k, const char *path, struct kube_stream *s, struct err *err)
+{
+    struct kube_request q = {.method = "GET", .path = path};
+    struct buf b;
+    buf_init(&b, HEAD_MAX + 64 * 1024);
+    int status = begin(k, &q, s, &b, err);
+    if (status > 0) {
+        s->said = buf_len(&b) > 0 || SSL_pending(s->ssl) > 0;
+        if (status != 200 || fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0) {
+            hang_up(s);
+            status = err_set(err, ERR_UPSTREAM, "the API server lets nobody watch: %d", status);
+        }
+    }
+    buf_free(&b);
+    return status < 0 ? -1 : 0;
+}
+
+void kube_unwatch(struct kube_stream *s)
+{
+    hang_up(s);
+}
+
+static int64_t seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* 1: it said something; 0: nothing yet; -1: it has ended. */
+static int heard(struct kube_stream *s)
+{
+    char text[4096];
+    if (s->said)
+        return 1;
+    ERR_clear_error();
+    int n = SSL_read(s->ssl, text, sizeof text);
+    if (n > 0)
+        return 1;
+    return SSL_get_error(s->ssl, n) == SSL_ERROR_WANT_READ ? 0 : -1;
+}
+
+bool kube_wait(struct kube_stream *list, size_t n, unsigned limit)
+{
+    struct pollfd p[STREAMS_MAX];
+    int64_t end = seconds() + limit;
+    for (;;) {
+        for (size_t i = 0; i < n && i < STREAMS_MAX; i++) {
+            int r = heard(&list[i]);
+            if (r != 0)
+                return r > 0;
+            p[i] = (struct pollfd){.fd = list[i].fd, .events = POLLIN};
+        }
+        int64_t left = end - seconds();
+        if (left <= 0 || (poll(p, n, (int)left * 1000) < 0 && errno != EINTR))
+            return false;
+    }
+}

@@ -1,0 +1,50 @@
+/* A client of the cluster's API server: one request a connection, blocking, with time-outs, over
+ * TLS 1.2 or later, verified by the cluster's CA. It has the token of its service account and no
+ * other secret. HTTP/1.0, so that no answer comes in chunks. */
+#ifndef DURWARD_KUBE_CLIENT_H
+#define DURWARD_KUBE_CLIENT_H
+
+#include <jansson.h>
+#include <openssl/ssl.h>
+
+#include "buf.h"
+#include "err.h"
+
+enum { KUBE_HOST_MAX = 253, KUBE_ANSWER_MAX = 16 << 20 };
+
+struct kube {
+    char host[KUBE_HOST_MAX + 1], port[8];
+    const char *token; /* a file; read for each request, since it is replaced */
+    SSL_CTX *tls;
+};
+
+/* where: HOST:PORT, an IPv6 address in brackets. ca: a file. */
+int kube_init(struct kube *k, const char *where, const char *ca, const char *token,
+              struct err *err);
+void kube_done(struct kube *k);
+
+struct kube_request {
+    const char *method, *path;
+    const char *type; /* of the body; NULL: there is none */
+    const json_t *body;
+};
+
+/* The answer's JSON, a new reference, whatever its status is. -1 with err: nobody answers, or no
+ * API server does. */
+int kube_ask(const struct kube *k, const struct kube_request *q, int *status, json_t **ret,
+             struct err *err);
+/* The same, and any status but 2xx is an error with what the API server says. */
+int kube_must(const struct kube *k, const struct kube_request *q, json_t **ret, struct err *err);
+
+/* An answer that goes on, of a watch. */
+struct kube_stream {
+    int fd; /* -1: not open */
+    SSL *ssl;
+    bool said; /* something came already */
+};
+int kube_watch(const struct kube *k, const char *path, struct kube_stream *s, struct err *err);
+void kube_unwatch(struct kube_stream *s);
+/* Until one of them says something (true), ends, or the time is over. */
+bool kube_wait(struct kube_stream *list, size_t n, unsigned seconds);
+
+#endif

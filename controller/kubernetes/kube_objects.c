@@ -1,0 +1,201 @@
+/* Judges each object by itself, so that a bad one harms no other, and builds what the daemon
+ * reads. */
+#include "kube_objects.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+struct sorting { /* of bindings: the older decides, then the name */
+    const json_t *object;
+    const char *made, *name;
+};
+
+static const char *text_in(const json_t *v, const char *section, const char *key)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(v, section), key));
+    return s ? s : "";
+}
+
+/* ---- judging ---- */
+
+static void keep_warning(void *arg, const char *text)
+{
+    json_array_append_new(arg, json_string(text));
+}
+
+/* Does the configuration load with these? */
+static int try(const struct kube_base *base, const json_t *objects, json_t *warned, struct err *err)
+{
+    struct config *c = config_parse_with(base->text, base->path, objects, err);
+    if (c == NULL)
+        return -1;
+    if (warned)
+        config_warnings(c, keep_warning, warned);
+    config_unref(c);
+    return 0;
+}
+
+int kube_judge(const struct kube_base *base, const char *name, const json_t *spec, json_t *warned,
+               struct err *err)
+{
+    json_t *one = json_pack("{s:{s:O}}", "policies", name, (json_t *)(uintptr_t)spec);
+    int r = one ? try(base, one, warned, err)
+                : err_set(err, ERR_PARSE, "Policy %.80s: it has no spec", name);
+    json_decref(one);
+    return r;
+}
+
+static void say(json_t *verdicts, const char *kind, const char *name, const char *message)
+{
+    json_array_append_new(verdicts, json_pack("{s:s, s:s, s:b, s:s}", "kind", kind, "name", name,
+                                              "accepted", message[0] == '\0', "message", message));
+}
+
+/* ---- policies ---- */
+
+static json_t *nothing_allowed(void)
+{
+    return json_pack("{s:[]}", "rules");
+}
+
+static int keep_policy(const struct kube_base *base, const json_t *object, const json_t *last,
+                       json_t *to, json_t *verdicts)
+{
+    struct err err = {0}, other = {0};
+    const char *name = text_in(object, "metadata", "name");
+    json_t *spec = json_object_get(object, "spec"), *was = json_object_get(last, name);
+    if (kube_judge(base, name, spec, NULL, &err) == 0) {
+        say(verdicts, "Policy", name, "");
+        return json_object_set(to, name, spec);
+    }
+    bool kept = was && kube_judge(base, name, was, NULL, &other) == 0;
+    char text[sizeof err.text + 64];
+    snprintf(text, sizeof text, "%s%s", err.text, kept ? "; what it was before stays" : "");
+    say(verdicts, "Policy", name, text);
+    return kept ? json_object_set(to, name, was) : 0;
+}
+
+/* A policy never vanishes from a daemon that runs: gates may have it. */
+static int keep_gone(const struct kube_base *base, const json_t *last, json_t *to)
+{
+    const char *name;
+    json_t *was;
+    int bad = 0;
+    json_object_foreach((json_t *)(uintptr_t)last, name, was)
+    {
+        struct err err = {0};
+        json_t *none = json_object_get(to, name) ? NULL : nothing_allowed();
+        if (none && kube_judge(base, name, none, NULL, &err) == 0)
+            bad |= json_object_set(to, name, none);
+        json_decref(none);
+    }
+    return bad;
+}
+
+/* ---- bindings ---- */
+
+static int older(const void *a, const void *b)
+{
+    const struct sorting *x = a, *y = b;
+    int r = strcmp(x->made, y->made);
+    return r ? r : strcmp(x->name, y->name);
+}
+
+static struct sorting *sorted(const json_t *bindings)
+{
+    size_t i, n = json_array_size(bindings);
+    const json_t *one;
+    struct sorting *list = calloc(n + 1, sizeof *list);
+    json_array_foreach(bindings, i, one) if (list) list[i] = (struct sorting){
+        one, text_in(one, "metadata", "creationTimestamp"), text_in(one, "metadata", "name")};
+    if (list)
+        qsort(list, n, sizeof *list, older);
+    return list;
+}
+
+/* All of its namespaces, or none. */
+static int add_binding(const struct kube_base *base, const json_t *object, json_t *objects,
+                       json_t *verdicts)
+{
+    struct err err = {0};
+    const char *name = text_in(object, "metadata", "name");
+    json_t *to = json_object_get(objects, "namespaces"), *tried = json_deep_copy(objects), *one;
+    const json_t *spec = json_object_get(object, "spec");
+    json_t *wanted = json_object_get(tried, "namespaces");
+    size_t i;
+    int bad = tried == NULL;
+    json_array_foreach(json_object_get(spec, "namespaces"), i, one)
+    {
+        const char *ns = json_string_value(one);
+        if (ns && json_object_get(to, ns))
+            err_set(&err, ERR_PARSE, "the namespace %.63s is bound by an older PolicyBinding", ns);
+        else if (ns)
+            bad |= json_object_set(wanted, ns, json_object_get(spec, "policy"));
+    }
+    if (!bad && err.code == ERR_NONE && try(base, tried, NULL, &err) == 0)
+        bad |= json_object_set(objects, "namespaces", wanted);
+    say(verdicts, "PolicyBinding", name, err.text);
+    json_decref(tried);
+    return bad;
+}
+
+static int add_bindings(const struct kube_base *base, const json_t *bindings, json_t *objects,
+                        json_t *verdicts)
+{
+    struct sorting *list = sorted(bindings);
+    int bad = list == NULL;
+    for (size_t i = 0; !bad && i < json_array_size(bindings); i++)
+        bad = add_binding(base, list[i].object, objects, verdicts);
+    free(list);
+    return bad;
+}
+
+json_t *kube_objects(const struct kube_base *base, const json_t *policies, const json_t *bindings,
+                     const json_t *last, json_t *verdicts)
+{
+    json_t *objects = json_pack("{s:{}, s:{}}", "policies", "namespaces");
+    json_t *to = json_object_get(objects, "policies");
+    const json_t *was = json_object_get(last, "policies"), *one;
+    size_t i;
+    int bad = objects == NULL;
+    json_array_foreach(policies, i, one) bad |= keep_policy(base, one, was, to, verdicts);
+    bad |= keep_gone(base, was, to);
+    bad |= add_bindings(base, bindings, objects, verdicts);
+    if (!bad)
+        return objects;
+    json_decref(objects);
+    return NULL;
+}
+
+/* ---- what the API server asks ---- */
+
+static json_t *verdict(const char *uid, bool allowed, const char *message, json_t *warned)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:b, s:{s:i, s:s}, s:o}}", "apiVersion",
+                     "admission.k8s.io/v1", "kind", "AdmissionReview", "response", "uid", uid,
+                     "allowed", allowed, "status", "code", allowed ? 200 : 422, "message", message,
+                     "warnings", warned);
+}
+
+json_t *kube_review_answer(const struct kube_base *base, const json_t *asked)
+{
+    struct err err = {0};
+    const json_t *request = json_object_get(asked, "request");
+    const char *uid = json_string_value(json_object_get(request, "uid"));
+    const json_t *object = json_object_get(request, "object"), *spec;
+    const char *name =
+        json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
+    if (uid == NULL || name == NULL)
+        return NULL;
+    spec = json_object_get(object, "spec");
+    json_t *warned = json_array();
+    if (base == NULL)
+        err_set(&err, ERR_UNREADY,
+                "the configuration beside which policies are judged is not there");
+    else
+        (void)kube_judge(base, name, spec, warned, &err);
+    return verdict(uid, err.code == ERR_NONE, err.text, warned);
+}

@@ -1,0 +1,228 @@
+/* A cluster's objects beside a configuration: what they may say, what becomes of bad ones, what the
+ * API server is answered. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "kube_objects.h"
+#include "tap_main.h"
+
+#define BASE                                                                                   \
+    "version: 1\nsecrets:\n  github: { env: GITHUB_TOKEN }\npolicies:\n  own: { rules: [] }\n" \
+    "node:\n  namespaces: { mine: own }\n  unbound: [kube-system]\n"
+
+static struct kube_base base(void)
+{
+    return (struct kube_base){"/etc/durward.yaml", SLICE(BASE)};
+}
+
+static json_t *parsed(const char *text)
+{
+    json_error_t why;
+    json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    if (v == NULL)
+        fprintf(stderr, "# %s: %s\n", text, why.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+    return v;
+}
+
+/* ---- beside a configuration ---- */
+
+static int loads(const char *objects, struct err *err)
+{
+    json_t *v = parsed(objects);
+    *err = (struct err){0};
+    struct config *c = config_parse_with(SLICE(BASE), "/etc/durward.yaml", v, err);
+    json_decref(v);
+    config_unref(c);
+    return c ? 0 : -1;
+}
+
+static void refused(const char *objects, const char *why)
+{
+    struct err err;
+    CU_ASSERT_EQUAL(loads(objects, &err), -1);
+    if (strstr(err.text, why) == NULL)
+        fprintf(stderr, "# %s\n", err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
+}
+
+static void test_beside(void)
+{
+    struct err err;
+    CU_ASSERT_EQUAL(loads("{}", &err), 0);
+    CU_ASSERT_EQUAL(loads("{\"policies\": {\"coder\": {\"rules\": [{\"allow\": \"a.example.com\", "
+                          "\"with\": {\"bearer\": \"github\"}}]}}, \"namespaces\": {\"agents\": "
+                          "\"coder\", \"others\": \"own\"}}",
+                          &err),
+                    0);
+    refused("[]", "holds no mapping");
+    refused("{\"secrets\": {\"x\": {\"command\": [\"id\"]}}}",
+            "'secrets' is nothing that it may hold");
+    refused("{\"policies\": []}", "'policies' is nothing");
+    refused("{\"policies\": {\"own\": {\"rules\": []}}}", "has a policy of that name");
+    refused("{\"policies\": {\"p\": {\"rules\": [], \"sandbox\": {\"binds\": [\"/:/h\"]}}}}",
+            "'sandbox' is nothing that an object may say");
+    refused("{\"policies\": {\"../p\": {\"rules\": []}}}", "not a policy's name");
+    refused("{\"policies\": {\"p\": {\"rules\": [{\"allow\": \"a.example.com\"}, {\"alow\": 1}]}}}",
+            "Policy p: spec.rules[1]");
+    refused(
+        "{\"policies\": {\"p\": {\"rules\": [{\"allow\": \"a.example.com\", \"with\": {\"bearer\": "
+        "\"none\"}}]}}}",
+        "Policy p: spec.rules[0]");
+    refused("{\"policies\": {\"p\": {\"rules\": [{\"use\": \"oci\", \"preset_hosts\": "
+            "\"r.example.com\"}]}}}",
+            "captures a secret");
+    refused("{\"namespaces\": {\"mine\": \"own\"}}", "one of the configuration's");
+    refused("{\"namespaces\": {\"kube-system\": \"own\"}}", "one of the configuration's");
+    refused("{\"namespaces\": {\"a\": \"none\"}}", "there is no policy 'none'");
+}
+
+static void test_same(void)
+{
+    static const char *const nodes[] = {"{ namespaces: { a: p } }", "{ unbound: [b] }",
+                                        "{ kubelet: /k, unbound: [b] }"};
+    struct config *c[3];
+    char text[256];
+    for (int i = 0; i < 3; i++) {
+        struct err err = {0};
+        snprintf(text, sizeof text, "version: 1\npolicies: { p: { rules: [] } }\nnode: %s\n",
+                 nodes[i]);
+        c[i] = config_parse(slice_str(text), "/etc/t.yaml", &err);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(c[i]);
+    }
+    CU_ASSERT_TRUE(config_node_same(c[0], c[1]));
+    CU_ASSERT_FALSE(config_node_same(c[1], c[2]));
+    for (int i = 0; i < 3; i++)
+        config_unref(c[i]);
+}
+
+/* What a daemon that runs could not take is refused before. */
+static void test_injectors(void)
+{
+    static const char text[] = "version: 1\npolicies: { p: { rules: [] } }\ninjectors: 2\n"
+                               "node: { objects: /nowhere/o.json }\n";
+    struct err err = {0};
+    CU_ASSERT_PTR_NULL(config_parse(slice_str(text), "/etc/t.yaml", &err));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "one injector"));
+}
+
+/* ---- what is made of lists ---- */
+
+static json_t *made(const char *policies, const char *bindings, const char *last, json_t **verdicts)
+{
+    struct kube_base b = base();
+    json_t *p = parsed(policies), *n = parsed(bindings), *l = last ? parsed(last) : NULL;
+    *verdicts = json_array();
+    json_t *v = kube_objects(&b, p, n, l, *verdicts);
+    json_decref(p);
+    json_decref(n);
+    json_decref(l);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+    return v;
+}
+
+static void is(const char *policies, const char *bindings, const char *last, const char *want,
+               const char *verdict)
+{
+    json_t *verdicts, *v = made(policies, bindings, last, &verdicts), *w = parsed(want);
+    char *text = json_dumps(verdicts, JSON_COMPACT), *got = json_dumps(v, JSON_COMPACT);
+    if (!json_equal(v, w) || strstr(text, verdict) == NULL)
+        fprintf(stderr, "# %s\n# %s\n", got, text);
+    CU_ASSERT_TRUE(json_equal(v, w));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, verdict));
+    free(text);
+    free(got);
+    json_decref(w);
+    json_decref(v);
+    json_decref(verdicts);
+}
+
+#define POLICY(name, rules) \
+    "{\"metadata\": {\"name\": \"" name "\"}, \"spec\": {\"rules\": " rules "}}"
+#define BOUND(name, made, policy, ns)                                                           \
+    "{\"metadata\": {\"name\": \"" name "\", \"creationTimestamp\": \"" made "\"}, \"spec\": {" \
+    "\"policy\": \"" policy "\", \"namespaces\": [" ns "]}}"
+
+static void test_lists(void)
+{
+    is("[" POLICY("p", "[]") "]", "[" BOUND("b", "1", "p", "\"x\", \"y\"") "]", NULL,
+       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": \"p\", \"y\": \"p\"}}",
+       "{\"kind\":\"PolicyBinding\",\"name\":\"b\",\"accepted\":true,\"message\":\"\"}");
+    /* a bad one harms no other, and its old version stays */
+    is("[" POLICY("bad", "[{\"alow\": 1}]") "," POLICY("p", "[]") "]", "[]",
+       "{\"policies\": {\"bad\": {\"rules\": [{\"allow\": \"a.example.com\"}]}}}",
+       "{\"policies\": {\"bad\": {\"rules\": [{\"allow\": \"a.example.com\"}]}, \"p\": {\"rules\": "
+       "[]}}, \"namespaces\": {}}",
+       "what it was before stays");
+    is("[" POLICY("bad", "[{\"alow\": 1}]") "]", "[" BOUND("b", "1", "bad", "\"x\"") "]", NULL,
+       "{\"policies\": {}, \"namespaces\": {}}", "there is no policy 'bad'");
+    /* one that is gone allows nothing, and nobody is bound to it */
+    is("[]", "[]",
+       "{\"policies\": {\"p\": {\"rules\": [{\"allow\": \"a.example.com\"}]}}, \"namespaces\": "
+       "{\"x\": \"p\"}}",
+       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {}}", "[]");
+    /* of two bindings the older counts, and all of a binding or nothing */
+    is("[" POLICY("p", "[]") "]",
+       "[" BOUND("new", "2", "own", "\"x\", \"z\"") "," BOUND("old", "1", "p", "\"x\"") "]", NULL,
+       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": \"p\"}}",
+       "\"name\":\"new\",\"accepted\":false,\"message\":\"the namespace x is bound by an older");
+    is("[]", "[" BOUND("b", "1", "own", "\"x\", \"kube-system\"") "]", NULL,
+       "{\"policies\": {}, \"namespaces\": {}}", "one of the configuration's");
+}
+
+/* ---- the webhook ---- */
+
+static void answers(const char *asked, bool allowed, const char *part)
+{
+    struct kube_base b = base();
+    json_t *q = parsed(asked), *v = kube_review_answer(&b, q);
+    char *text = json_dumps(v, JSON_COMPACT);
+    const json_t *response = json_object_get(v, "response");
+    CU_ASSERT_EQUAL(json_is_true(json_object_get(response, "allowed")), allowed);
+    if (strstr(text, part) == NULL)
+        fprintf(stderr, "# %s\n", text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, part));
+    free(text);
+    json_decref(v);
+    json_decref(q);
+}
+
+#define ASKED(object) "{\"request\": {\"uid\": \"u-1\", \"object\": " object "}}"
+
+static void test_review(void)
+{
+    answers(ASKED(POLICY("p", "[]")), true, "\"uid\":\"u-1\"");
+    answers(
+        ASKED(POLICY("p", "[{\"allow\": \"a.example.com\", \"with\": {\"bearer\": \"githib\"}}]")),
+        false, "Policy p: spec.rules[0]");
+    answers(ASKED(POLICY("own", "[]")), false, "has a policy of that name");
+    answers(ASKED("{\"metadata\": {\"name\": \"p\"}}"), false, "it has no spec");
+    json_t *q = parsed("{\"request\": {}}"), *good = parsed(ASKED(POLICY("p", "[]")));
+    struct kube_base b = base();
+    CU_ASSERT_PTR_NULL(kube_review_answer(&b, q));
+    json_t *v = kube_review_answer(NULL, good);
+    CU_ASSERT_FALSE(json_is_true(json_object_get(json_object_get(v, "response"), "allowed")));
+    json_decref(v);
+    json_decref(q);
+    json_decref(good);
+}
+
+void suite_kube(void);
+
+void suite_kube(void)
+{
+    CU_pSuite s = CU_add_suite("kube", NULL, NULL);
+    CU_add_test(s, "objects beside a configuration", test_beside);
+    CU_add_test(s, "what of a node a reload may change", test_same);
+    CU_add_test(s, "what a daemon that runs could not take", test_injectors);
+    CU_add_test(s, "what lists of objects become", test_lists);
+    CU_add_test(s, "what the API server is answered", test_review);
+}
+
+void tap_suites(void)
+{
+    suite_kube();
+}

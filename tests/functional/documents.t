@@ -222,8 +222,9 @@ def python_holds(text):
     except SyntaxError as e:
         return str(e)
     source = ""
-    for package in ("durward", "durward_deepagents"):
-        with open(os.path.join(durward.TOP, "sdk/python/src", package, "__init__.py"), encoding="utf-8") as f:
+    for part in ("durward/__init__", "durward_deepagents/__init__", "durward_frameworks/openai_agents", "durward_frameworks/autogen",
+                 "durward_frameworks/smolagents"):
+        with open(os.path.join(durward.TOP, "sdk/python/src", part + ".py"), encoding="utf-8") as f:
             source += f.read()
     names = [a.name for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").startswith("durward") for a in x.names]
     return ", ".join(x + " is not there" for x in names if not re.search(r"\b%s\b" % x, source))

@@ -55,6 +55,7 @@ void exchange_free(struct exchange *x)
     override_watch_free(x->override);
     exchange_outward_free(x);
     relay_done(&x->relay);
+    exchange_session_free(x);
     placeholder_scan_free(x->placeholder_scan);
     exchange_answer_free(x);
     http_head_free(&x->head);

@@ -41,7 +41,8 @@ struct exchange {
     unsigned retry; /* seconds, told with a refusal; 0: nothing is */
     uint64_t taken; /* bytes of the body that came before it was admitted */
     struct placeholder_scan *placeholder_scan;
-    struct head head; /* last: large, and set up without clearing it whole */
+    struct exchange_session *session; /* with a model, over a WebSocket; NULL: it is none */
+    struct head head;                 /* last: large, and set up without clearing it whole */
 };
 
 /* exchange.c */
@@ -90,6 +91,11 @@ void exchange_open_plain(struct exchange *x);
 /* exchange_budget.c: the rule or its policy has a budget. Ends in exchange_open_plain or a refusal.
  */
 void exchange_budget(struct exchange *x);
+
+/* exchange_session.c: its messages are judged on their way to inner. -1: memory is out. */
+int exchange_session(struct exchange *x, const struct tunnel_filter *inner,
+                     struct tunnel_filter *up) WUNUSED;
+void exchange_session_free(struct exchange *x);
 
 /* exchange_metadata.c: the request is for a metadata service that the policy's identity has. All
  * that follows is done. */

@@ -33,7 +33,9 @@ static int open_tunnel(struct exchange *x)
     x->placeholder_scan = placeholder_scan_new(x->gate, &x->who);
     if (x->placeholder_scan == NULL)
         return -1;
-    struct tunnel_filter up = placeholder_scan_filter(x->placeholder_scan);
+    struct tunnel_filter scan = placeholder_scan_filter(x->placeholder_scan), up = scan;
+    if (rule_reads_calls(x->rule) && exchange_session(x, &scan, &up) < 0)
+        return -1;
     return relay_open_tunnel(&x->relay, x->gate->base, owner,
                              x->origin ? TUNNEL_STRICT_NONE : TUNNEL_STRICT_UP, &up, NULL);
 }

@@ -74,5 +74,5 @@ static size_t held(const void *self)
 
 struct tunnel_filter placeholder_scan_filter(struct placeholder_scan *w)
 {
-    return (struct tunnel_filter){piece, rest, control, held, w};
+    return (struct tunnel_filter){piece, rest, control, held, w, NULL};
 }

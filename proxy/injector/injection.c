@@ -35,6 +35,7 @@ void injection_release(struct injection *g)
 {
     journal_cancel(g->wait, "cancelled");
     injection_llm_end(g);
+    injection_session_end(g);
     relay_done(&g->relay);
     pending_approval_cancel(g->pending_approval);
     secret_client_cancel(g->secret_wait);

@@ -15,7 +15,9 @@
 #include "secret.h"
 
 struct budget_call;
-struct injection_call; /* injection_llm.c */
+struct injection_call;    /* injection_llm.c */
+struct injection_session; /* injection_session.c */
+struct price;
 
 enum injection_state {
     G_NEW = 0,
@@ -76,6 +78,7 @@ struct injection {
     bool charged; /* and the budget was told of it */
     char message_text[INSPECT_DETAIL_MAX]; /* what is called, for people and the record */
     struct injection_call *call;           /* llm; NULL: it is none */
+    struct injection_session *session;     /* llm, over a WebSocket; NULL: it is none */
     const struct budget *tool_budget;      /* mcp: of the tool that is called; its policy's */
     struct mcp_reply *messages;            /* mcp: the reply is read by messages; or NULL */
     struct quota_part messages_held;
@@ -133,6 +136,20 @@ void injection_llm_feed(struct injection *g, const void *p, size_t n);
 void injection_llm_close(struct injection *g); /* the reply is whole */
 void injection_llm_record(struct injection *g, const struct origin_facts *facts, struct record *r);
 void injection_llm_end(struct injection *g); /* before the budget is left */
+/* Tokens have a budget here, or money has. */
+bool injection_llm_counts(const struct injection *g, bool money);
+/* Of the dearest of these models, one a line. False: *which has no price. */
+bool injection_llm_price(const struct injection *g, const char *models, struct price *ret,
+                         struct slice *which);
+/* The first of them, in letters that need no escape. */
+void injection_llm_model(const char *models, char *to, size_t size);
+/* injection_session.c: a session with a model over a WebSocket. False: denied. */
+bool injection_session_begin(struct injection *g, struct inspect_result *why) WUNUSED;
+/* As the origin has agreed to it. -1: memory is out. */
+int injection_session_filters(struct injection *g, struct tunnel_filter *up,
+                              struct tunnel_filter *down) WUNUSED;
+void injection_session_record(struct injection *g, struct record *r);
+void injection_session_end(struct injection *g); /* before the tunnel goes */
 /* injection_reply.c: a whole reply, and the record of it. Ends the injection. */
 void injection_pass_whole(struct injection *g, struct head *h, struct slice body);
 

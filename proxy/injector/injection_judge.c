@@ -42,6 +42,11 @@ size_t injection_judge_begin(struct injection *g)
 {
     struct inspect_result why = {.rpc_id = ""};
     struct inspect_request facts = body_facts(&g->head);
+    if (facts.upgrade && rule_reads_calls(g->decided.rule)) {
+        if (injection_session_begin(g, &why))
+            allow(g, false);
+        return 0;
+    }
     bool unread = is_unread(g);
     const char *barred = unread ? injection_llm_barred(g, true) : NULL;
     enum inspect_answer a = inspect_head(inspection(g), &facts, &why);

@@ -40,6 +40,12 @@ static bool is_metered(const struct injection *g)
     return budget_of_calls(own(g)) || budget_of_calls(whole(g));
 }
 
+bool injection_llm_counts(const struct injection *g, bool money)
+{
+    return money ? budget_has(own(g), BUDGET_COST) || budget_has(whole(g), BUDGET_COST)
+                 : is_metered(g);
+}
+
 const char *injection_llm_barred(const struct injection *g, bool unread)
 {
     bool asks = g->head.body != BODY_NONE || g->head.upgrade != UPGRADE_NONE;
@@ -68,10 +74,10 @@ static uint64_t answer_tokens(const struct injection *g, const struct llm_call *
     return c->form == LLM_EMBEDDINGS ? 0 : least(each * least(c->many, 1024), LLM_TOKENS_MAX);
 }
 
-/* False: one of its models has no price. *which: that one. */
-static bool find_price(const struct price_table *table, const char *models, struct price *ret,
-                       struct slice *which)
+bool injection_llm_price(const struct injection *g, const char *models, struct price *ret,
+                         struct slice *which)
 {
+    const struct price_table *table = policy_prices(g->decided.policy);
     bool all = true;
     for (const char *at = models; all; at += which->n + 1) {
         *which = (struct slice){at, strcspn(at, "\n")};
@@ -101,15 +107,15 @@ static void put_name(char *to, size_t size, struct slice name)
     to[n] = 0;
 }
 
-static void first_model(const struct llm_call *c, char *to, size_t size)
+void injection_llm_model(const char *models, char *to, size_t size)
 {
-    put_name(to, size, (struct slice){c->models, strcspn(c->models, "\n")});
+    put_name(to, size, (struct slice){models, strcspn(models, "\n")});
 }
 
 static void describe(struct injection *g, const struct llm_call *c)
 {
     char name[81], tools[40] = "", most[48] = "";
-    first_model(c, name, sizeof name);
+    injection_llm_model(c->models, name, sizeof name);
     if (c->tools)
         snprintf(tools, sizeof tools, ", %u tools", c->tools);
     if (c->max_said)
@@ -177,8 +183,8 @@ bool injection_llm_take(struct injection *g, const struct llm_call *asked)
     g->call = c;
     c->asked = *asked;
     describe(g, asked);
-    c->priced = find_price(policy_prices(g->decided.policy), c->asked.models, &c->price, &which);
-    if (!c->priced && (budget_has(own(g), BUDGET_COST) || budget_has(whole(g), BUDGET_COST))) {
+    c->priced = injection_llm_price(g, c->asked.models, &c->price, &which);
+    if (!c->priced && injection_llm_counts(g, true)) {
         put_name(name, sizeof name, which);
         snprintf(text, sizeof text, "no price of %s", name);
         injection_deny(g, 403, "llm", text);
@@ -272,7 +278,7 @@ void injection_llm_record(struct injection *g, const struct origin_facts *facts,
     struct llm_usage u = llm_reply_usage(c->reply);
     bool nothing = facts->sent == 0 || (g->relay.status >= 400 && !u.any);
     uint64_t tokens = u.in + u.out, money = c->priced ? cost_of(c, &u) : 0;
-    first_model(&c->asked, model, sizeof model);
+    injection_llm_model(c->asked.models, model, sizeof model);
     record_put_str(r, RF_MODEL, model);
     meter_add(METER_MODEL_CALLS, 1);
     if (nothing) {

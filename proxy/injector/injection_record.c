@@ -88,6 +88,7 @@ void injection_end_record(struct injection *g, enum record_kind kind, const char
         record_put_u64(&r, RF_COUNT, injection_hits(g));
     const struct origin_facts *facts = g->origin ? origin_facts(g->origin) : &g->facts;
     injection_llm_record(g, facts, &r);
+    injection_session_record(g, &r);
     origin_record(facts, relay_begun(&g->relay), &r);
     journal_note(g->injector->journal, &r);
 }

@@ -38,7 +38,12 @@ static int open_tunnel(struct injection *g)
 {
     struct tunnel_owner owner = {on_tunnel_over, g};
     g->frames.scrub = g->scrub;
-    struct tunnel_filter down = scrub_frames_filter(&g->frames);
+    struct tunnel_filter up, down = scrub_frames_filter(&g->frames);
+    if (g->session && injection_session_filters(g, &up, &down) < 0)
+        return -1;
+    if (g->session)
+        return relay_open_tunnel(&g->relay, g->injector->base, owner, TUNNEL_STRICT_DOWN, &up,
+                                 &down);
     return relay_open_tunnel(&g->relay, g->injector->base, owner, TUNNEL_STRICT_DOWN, NULL,
                              g->scrub ? &down : NULL);
 }

@@ -63,5 +63,5 @@ static size_t held(const void *self)
 
 struct tunnel_filter scrub_frames_filter(struct scrub_frames *f)
 {
-    return (struct tunnel_filter){piece, rest, control, held, f};
+    return (struct tunnel_filter){piece, rest, control, held, f, NULL};
 }

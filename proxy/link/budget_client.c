@@ -212,7 +212,7 @@ static void finish(struct budget_client *p)
 {
     if (p->asked && p->of && p->of->ch) {
         p->left = true; /* what the answer grants goes back with the rest */
-        if (!p->decided)
+        if (!p->decided && !p->took)
             budget_client_took(p, 0, 0);
         return;
     }

@@ -2,6 +2,7 @@
  * close frame and its code when either breaks a rule. */
 #include "tunnel.h"
 
+#include "buf.h"
 #include "relay.h"
 #include "websocket.h"
 
@@ -14,12 +15,18 @@
  * two close frames. */
 enum { HEADERS = 256 };
 
+/* Bytes that came with the end of a message that waits. */
+enum { KEPT_MAX = 1 << 20 };
+
 struct way {
     struct websocket_reader reader;
-    struct tunnel_filter filter; /* piece NULL: none */
-    bool strict;                 /* where it goes takes no more than its room */
-    bool begun;                  /* a fragment of the present message is out */
-    bool closed;                 /* a close frame is out */
+    struct tunnel_filter filter;   /* piece NULL: none */
+    bool strict;                   /* where it goes takes no more than its room */
+    bool begun;                    /* a fragment of the present message is out */
+    bool closed;                   /* a close frame is out */
+    bool waits;                    /* the filter has no answer yet about a message */
+    enum websocket_opcode waiting; /* whose that is */
+    struct buf kept;               /* and what came behind it */
     uint64_t messages;
 };
 
@@ -51,6 +58,7 @@ struct tunnel *tunnel_new(struct event_base *base, struct relay *relay, struct t
         t->up.filter = *up;
     if (down)
         t->down.filter = *down;
+    buf_init_wiped(&t->up.kept, KEPT_MAX);
     t->soon = event_new(base, -1, 0, on_soon, t);
     if (t->soon == NULL) {
         free(t);
@@ -64,6 +72,7 @@ void tunnel_free(struct tunnel *t)
     if (t == NULL)
         return;
     event_free(t->soon);
+    buf_free(&t->up.kept);
     explicit_bzero(t, sizeof *t);
     free(t);
 }
@@ -122,26 +131,46 @@ static int send_piece(struct tunnel *t, struct way *w, enum websocket_opcode opc
 static const struct {
     const char *code;
     unsigned close;
+    bool told; /* the close frame has the name, too: it was the client's message */
 } faults[] = {
-    {"websocket_protocol", WEBSOCKET_PROTOCOL},
-    {"websocket_text", WEBSOCKET_NOT_UTF8},
-    {"secret_blocked", WEBSOCKET_POLICY},
-    {"cross_sandbox", WEBSOCKET_POLICY},
-    {"memory", WEBSOCKET_INTERNAL},
+    {"websocket_protocol", WEBSOCKET_PROTOCOL, false},
+    {"websocket_text", WEBSOCKET_NOT_UTF8, false},
+    {"secret_blocked", WEBSOCKET_POLICY, false},
+    {"cross_sandbox", WEBSOCKET_POLICY, false},
+    {"memory", WEBSOCKET_INTERNAL, false},
+    {"llm", WEBSOCKET_POLICY, true},
+    {"server_tool", WEBSOCKET_POLICY, true},
+    {"body_ambiguous", WEBSOCKET_POLICY, true},
+    {"budget", WEBSOCKET_POLICY, true},
+    {"too_large_to_inspect", WEBSOCKET_TOO_LARGE, true},
+    {"share_used", WEBSOCKET_POLICY, true},
+    {"overload", WEBSOCKET_POLICY, true},
+    {"policy_changed", WEBSOCKET_POLICY, true},
 };
+
+static size_t fault_of(const char *code)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(faults) && (code == NULL || strcmp(faults[i].code, code) != 0))
+        i++;
+    return i;
+}
 
 static unsigned close_of(const char *code)
 {
-    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
-        if (strcmp(faults[i].code, code) == 0)
-            return faults[i].close;
-    return 0;
+    size_t i = fault_of(code);
+    return i < ARRAY_LEN(faults) ? faults[i].close : 0;
 }
 
 static void send_close(struct tunnel *t, struct way *w, unsigned code)
 {
-    char payload[2];
-    size_t n = websocket_close(payload, code);
+    char payload[2 + 32];
+    size_t n = websocket_close(payload, code), i = fault_of(t->fault);
+    if (i < ARRAY_LEN(faults) && faults[i].told && w == &t->down) {
+        size_t more = strlen(faults[i].code);
+        memcpy(payload + n, faults[i].code, more);
+        n += more;
+    }
     if (!w->closed)
         (void)send_frame(t, w, WEBSOCKET_CLOSE, true, (struct slice){payload, n});
     w->closed = true;
@@ -182,22 +211,28 @@ void tunnel_cancelled(struct tunnel *t, const char *code)
 
 /* ---- one direction ---- */
 
+/* What the filter held of a message that may go. */
+static const char *pass_rest(struct tunnel *t, struct way *w, enum websocket_opcode opcode)
+{
+    struct slice rest = {"", 0};
+    const char *bad = w->filter.rest(w->filter.self, &rest);
+    return bad == NULL && send_piece(t, w, opcode, true, rest) < 0 ? "memory" : bad;
+}
+
 static const char *pass_piece(struct tunnel *t, struct way *w, const struct websocket_part *part)
 {
     const struct tunnel_filter *f = &w->filter;
-    struct slice in = {part->p, part->n}, rest = {"", 0};
+    struct slice in = {part->p, part->n};
     const char *bad = f->piece ? f->piece(f->self, in, &in) : NULL;
-    bool more = f->piece && part->last && f->held(f->self) > 0;
+    bool more = f->piece && part->last && (f->whole || f->held(f->self) > 0);
     if (bad)
         return bad;
     if (send_piece(t, w, part->opcode, part->last && !more, in) < 0)
         return "memory";
-    if (more) {
-        bad = f->rest(f->self, &rest);
-        if (bad == NULL && send_piece(t, w, part->opcode, true, rest) < 0)
-            bad = "memory";
-    }
-    return bad;
+    if (more && f->whole)
+        bad = f->whole(f->self, &w->waits);
+    w->waiting = part->opcode;
+    return bad || !more || w->waits ? bad : pass_rest(t, w, part->opcode);
 }
 
 static const char *pass_control(struct tunnel *t, struct way *w, const struct websocket_part *part)
@@ -221,7 +256,7 @@ static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *cou
 {
     char scratch[WEBSOCKET_PIECE_MAX];
     struct websocket_part part;
-    while (t->fault == NULL) {
+    while (t->fault == NULL && !w->waits) {
         const char *bad = NULL;
         enum websocket_event e = websocket_read(&w->reader, &in, scratch, &part);
         if (e == WEBSOCKET_MORE)
@@ -237,6 +272,8 @@ static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *cou
         if (bad)
             stop(t, bad);
     }
+    if (w->waits && in.n > 0 && buf_append_slice(&w->kept, in) < 0)
+        stop(t, "memory");
     if (w->filter.piece)
         explicit_bzero(scratch, sizeof scratch);
 }
@@ -260,9 +297,34 @@ void tunnel_down(struct tunnel *t, const void *p, size_t n)
     end_when_closed(t);
 }
 
+void tunnel_go_on(struct tunnel *t)
+{
+    struct way *w = &t->up;
+    struct buf kept = w->kept;
+    if (!w->waits || t->fault)
+        return;
+    w->waits = false;
+    buf_init_wiped(&w->kept, KEPT_MAX);
+    const char *bad = pass_rest(t, w, w->waiting);
+    if (bad)
+        stop(t, bad);
+    else
+        tunnel_up(t, buf_data(&kept), buf_len(&kept));
+    buf_free(&kept);
+    if (!w->waits && t->fault == NULL)
+        relay_wanted(t->relay);
+}
+
+void tunnel_end(struct tunnel *t, const char *code)
+{
+    stop(t, code);
+}
+
 static size_t room(const struct tunnel *t, const struct way *w, size_t there)
 {
     size_t kept = 0;
+    if (w->waits)
+        return 0;
     if (w->strict)
         kept = HEADERS + (w->filter.piece ? w->filter.held(w->filter.self) : 0);
     return t->fault || there <= kept ? 0 : there - kept;

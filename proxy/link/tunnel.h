@@ -25,6 +25,9 @@ struct tunnel_filter {
     const char *(*control)(void *self, char *p, size_t n);
     size_t (*held)(const void *self);
     void *self;
+    /* NULL; or asked about each message once it is whole, before its rest. *wait, upwards alone: no
+     * answer yet, and nothing more is taken before tunnel_go_on. */
+    const char *(*whole)(void *self, bool *wait);
 };
 
 struct tunnel_owner {
@@ -48,6 +51,11 @@ void tunnel_up(struct tunnel *t, const void *p, size_t n);
 void tunnel_down(struct tunnel *t, const void *p, size_t n);
 size_t tunnel_up_room(const struct tunnel *t);
 size_t tunnel_down_room(const struct tunnel *t);
+
+/* What the filter waited for is there: its message goes on. From the event loop. */
+void tunnel_go_on(struct tunnel *t);
+/* It must end for this reason: as if a filter had said it. */
+void tunnel_end(struct tunnel *t, const char *code);
 
 /* Before the owner cancels its upstream: where `code` is a fault that a tunnel before this one
  * found, the origin is told. t may be NULL. */

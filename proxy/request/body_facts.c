@@ -24,7 +24,8 @@ struct inspect_request body_facts(const struct head *h)
                                 .has_query = h->has_query,
                                 .n_types = http_head_count(h, "content-type"),
                                 .coded = body_coded(h),
-                                .has_body = h->body != BODY_NONE,
+                                .has_body = h->body != BODY_NONE && h->upgrade == UPGRADE_NONE,
+                                .upgrade = h->upgrade != UPGRADE_NONE,
                                 .length = h->body == BODY_LENGTH ? h->length : 0};
     r.type = first_value(h, "content-type");
     r.n_mcp_methods = http_head_count(h, "mcp-method");

@@ -68,7 +68,8 @@ enum llm_form {
     LLM_GEMINI,
     LLM_CONVERSE, /* Bedrock's */
     LLM_OLLAMA,
-    LLM_FORMS
+    LLM_FORMS,
+    LLM_EVENTS /* of a session over a WebSocket (llm_session.h) */
 };
 
 /* What a request asks of a model. */
@@ -112,6 +113,7 @@ struct inspect_request {
     const struct mcp_pins *pins;
     const char *place, *sandbox;
     bool has_body;
+    bool upgrade;    /* it asks for a WebSocket */
     uint64_t length; /* of the body when the head says it, else 0 */
 };
 

@@ -1,8 +1,8 @@
 /* Calls to a model: which path is one (rules/inspect/llm.h), and what its body asks for, as data of
  * each vendor's form. Keys that a reader could take for others are refused; an answer's maximum
  * that is said twice counts as the larger. */
-#include "inspect_internal.h"
-#include "llm.h"
+#include "llm_reading.h"
+#include "llm_session.h"
 #include "mcp.h"
 
 #include <math.h>
@@ -119,14 +119,6 @@ static const struct llm_keys {
                     {NULL}},
 };
 
-struct llm_reading {
-    const struct llm_rules *rules;
-    const struct llm_keys *keys;
-    struct llm_call *call;
-    struct inspect_result *ret;
-    bool free;
-};
-
 bool llm_is_limited(const struct llm_rules *r)
 {
     return r->by_model || r->max_tokens > 0;
@@ -196,7 +188,7 @@ enum llm_form llm_form_of(const struct llm_rules *r, struct slice path, bool *fr
 
 /* ---- refusals: names and numbers, no other value ---- */
 
-static enum inspect_answer refuse(const struct llm_reading *r, const char *what, const char *which)
+enum inspect_answer llm_refuse(const struct llm_reading *r, const char *what, const char *which)
 {
     char text[INSPECT_DETAIL_MAX];
     size_t n = (size_t)snprintf(text, sizeof text, "%s%s", what, which[0] ? " " : "");
@@ -210,21 +202,21 @@ static enum inspect_answer refuse(const struct llm_reading *r, const char *what,
     return inspect_refuse(r->ret, 403, code, text);
 }
 
-static enum inspect_answer doubt(const struct llm_reading *r, const char *key)
+enum inspect_answer llm_doubt(const struct llm_reading *r, const char *key)
 {
     return inspect_refuse(r->ret, 400, "body_ambiguous", key);
 }
 
 /* ---- models ---- */
 
-static enum inspect_answer add_model(const struct llm_reading *r, const char *name)
+enum inspect_answer llm_add_model(const struct llm_reading *r, const char *name)
 {
     char *to = r->call->models;
     size_t at = strlen(to), n = strlen(name);
     if (n == 0 || n > LLM_MODEL_MAX || at + n + 1 > LLM_MODELS_MAX || strpbrk(name, "\r\n"))
-        return refuse(r, "a model of no such name", "");
+        return llm_refuse(r, "a model of no such name", "");
     if (r->rules->by_model && !mcp_name_allowed(&r->rules->models, slice_str(name)))
-        return refuse(r, "model", name);
+        return llm_refuse(r, "model", name);
     snprintf(to + at, LLM_MODELS_MAX + 1 - at, "%s%s", at ? "\n" : "", name);
     return INSPECT_PASS;
 }
@@ -238,7 +230,7 @@ static int hex(char c)
 
 /* What a reader makes of an escape inside of the name is not left open. Names of Amazon's have a
  * slash (ARNs), which stands there escaped. */
-static enum inspect_answer add_path_model(const struct llm_reading *r, struct slice s)
+enum inspect_answer llm_add_written_model(const struct llm_reading *r, struct slice s)
 {
     char name[LLM_MODEL_MAX + 1];
     size_t n = 0;
@@ -250,11 +242,11 @@ static enum inspect_answer add_path_model(const struct llm_reading *r, struct sl
         }
         bool plain = c > ' ' && c < 0x7f && !strchr("%;?#\\", c);
         if (n == LLM_MODEL_MAX || !plain || (c == '/' && (r->rules->apis & LLM_API_BEDROCK) == 0))
-            return refuse(r, "a model of no such name", "");
+            return llm_refuse(r, "a model of no such name", "");
         name[n++] = c;
     }
     name[n] = 0;
-    return add_model(r, name);
+    return llm_add_model(r, name);
 }
 
 static enum inspect_answer read_models(const struct llm_reading *r, const json_t *root)
@@ -263,21 +255,21 @@ static enum inspect_answer read_models(const struct llm_reading *r, const json_t
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *v = names[i] ? json_object_get(root, names[i]) : NULL;
         if (names[i] && body_json_twisted(root, names[i]))
-            return doubt(r, names[i]);
+            return llm_doubt(r, names[i]);
         if (v == NULL || json_is_null(v))
             continue;
         bool list = i == 1 && json_is_array(v);
         if (!list && (!json_is_string(v) || i == 1))
-            return doubt(r, names[i]);
+            return llm_doubt(r, names[i]);
         for (size_t k = 0; k < (list ? json_array_size(v) : 1); k++) {
             const char *name = json_string_value(list ? json_array_get(v, k) : v);
-            enum inspect_answer a = name ? add_model(r, name) : doubt(r, names[i]);
+            enum inspect_answer a = name ? llm_add_model(r, name) : llm_doubt(r, names[i]);
             if (a != INSPECT_PASS)
                 return a;
         }
     }
     if (r->call->models[0] == 0 && r->rules->by_model)
-        return refuse(r, "no model is named", "");
+        return llm_refuse(r, "no model is named", "");
     return INSPECT_PASS;
 }
 
@@ -305,9 +297,8 @@ static bool is_passed_over(const struct llm_reading *r, const char *name)
 
 /* The largest of those said in this object. limitless: one of them says that there is none, as APIs
  * take what is below one. */
-static const char *read_counts(const struct llm_reading *r, const json_t *at,
-                               const char *const names[2], uint64_t *ret, bool *said,
-                               bool *limitless)
+const char *llm_read_counts(const struct llm_reading *r, const json_t *at,
+                            const char *const names[2], uint64_t *ret, bool *said, bool *limitless)
 {
     for (size_t i = 0; i < 2 && names[i]; i++) {
         const json_t *v = json_object_get(at, names[i]);
@@ -332,16 +323,16 @@ static enum inspect_answer read_maxima(const struct llm_reading *r, const json_t
         const char *name = r->keys->holders[i], *bad;
         const json_t *at = name[0] ? json_object_get(root, name) : root;
         if (name[0] && body_json_twisted(root, name))
-            return doubt(r, name);
+            return llm_doubt(r, name);
         if (at == NULL || json_is_null(at))
             continue;
         if (!json_is_object(at))
-            return doubt(r, name);
-        bad = read_counts(r, at, r->keys->max, &r->call->max, &r->call->max_said, &limitless);
+            return llm_doubt(r, name);
+        bad = llm_read_counts(r, at, r->keys->max, &r->call->max, &r->call->max_said, &limitless);
         if (bad == NULL)
-            bad = read_counts(r, at, r->keys->many, &r->call->many, &counted, &none);
+            bad = llm_read_counts(r, at, r->keys->many, &r->call->many, &counted, &none);
         if (bad)
-            return doubt(r, bad);
+            return llm_doubt(r, bad);
     }
     if (limitless) {
         r->call->max_said = false;
@@ -352,8 +343,8 @@ static enum inspect_answer read_maxima(const struct llm_reading *r, const json_t
     if (r->rules->max_tokens == 0 || r->keys->max[0] == NULL)
         return INSPECT_PASS;
     if (!r->call->max_said)
-        return refuse(r, "no maximum of tokens is asked for:", r->keys->max[0]);
-    return r->call->max > r->rules->max_tokens ? refuse(r, "too many tokens are asked for", "")
+        return llm_refuse(r, "no maximum of tokens is asked for:", r->keys->max[0]);
+    return r->call->max > r->rules->max_tokens ? llm_refuse(r, "too many tokens are asked for", "")
                                                : INSPECT_PASS;
 }
 
@@ -379,9 +370,9 @@ static enum inspect_answer read_facts(const struct llm_reading *r, const json_t 
     const json_t *tools = k->tools ? json_object_get(root, k->tools) : NULL;
     const json_t *stream = k->stream ? json_object_get(root, k->stream) : NULL;
     if (k->stream && body_json_twisted(root, k->stream))
-        return doubt(r, k->stream);
+        return llm_doubt(r, k->stream);
     if (stream && !json_is_boolean(stream) && !json_is_null(stream))
-        return doubt(r, k->stream);
+        return llm_doubt(r, k->stream);
     r->call->streamed = json_is_boolean(stream) ? json_is_true(stream) : k->streams;
     if (slice_ends(path, SLICE("stream")) || slice_ends(path, SLICE(":streamGenerateContent")) ||
         slice_ends(path, SLICE(":streamRawPredict")))
@@ -390,7 +381,7 @@ static enum inspect_answer read_facts(const struct llm_reading *r, const json_t 
         const json_t *later = json_object_get(root, "background");
         if (body_json_twisted(root, "background") ||
             (later && !json_is_boolean(later) && !json_is_null(later)))
-            return doubt(r, "background");
+            return llm_doubt(r, "background");
         r->call->hides = json_is_true(later) ? "background" : NULL;
     }
     r->call->tools = count_tools(k->in_tools ? json_object_get(tools, k->in_tools) : tools);
@@ -402,7 +393,8 @@ static enum inspect_answer read_facts(const struct llm_reading *r, const json_t 
 /* Names of images and files, in letters or by their URL. */
 static bool is_file(const char *key)
 {
-    static const char *const names[] = {"data", "url", "image_url", "file_data", "bytes", "images"};
+    static const char *const names[] = {"data",  "url",    "image_url", "file_data",
+                                        "bytes", "images", "audio"};
     for (size_t i = 0; key && i < ARRAY_LEN(names); i++)
         if (strcmp(key, names[i]) == 0)
             return true;
@@ -435,7 +427,7 @@ static bool says_text(const json_t *object)
 }
 
 /* Four bytes a token, of names and texts. key: whose value it is, where that is a file's. */
-static uint64_t count(const json_t *v, const char *key)
+uint64_t llm_count(const json_t *v, const char *key)
 {
     uint64_t n = 1;
     if (json_is_string(v)) {
@@ -444,24 +436,33 @@ static uint64_t count(const json_t *v, const char *key)
         return file && is_encoded(json_string_value(v), size) ? LLM_ENCODED_TOKENS : (size + 3) / 4;
     }
     for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++)
-        n += count(json_array_get(v, i), key);
+        n += llm_count(json_array_get(v, i), key);
     if (!json_is_object(v))
         return n;
     bool text = says_text(v);
     for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
          it = json_object_iter_next((json_t *)(uintptr_t)v, it)) {
         const char *name = json_object_iter_key(it);
-        n += (strlen(name) + 3) / 4 + count(json_object_iter_value(it), text ? NULL : name);
+        n += (strlen(name) + 3) / 4 + llm_count(json_object_iter_value(it), text ? NULL : name);
     }
     return n;
+}
+
+enum inspect_answer llm_read_body(struct llm_reading *r, enum llm_form form, const json_t *root)
+{
+    r->keys = &keys[form];
+    enum inspect_answer a = read_models(r, root);
+    if (a == INSPECT_PASS)
+        a = read_maxima(r, root);
+    return a == INSPECT_PASS ? read_facts(r, root, SLICE("")) : a;
 }
 
 static enum inspect_answer read_call(const struct llm_reading *r, const json_t *root,
                                      struct slice path, struct slice model)
 {
     if (!json_is_object(root))
-        return refuse(r, "no call to a model", "");
-    enum inspect_answer a = model.n > 0 ? add_path_model(r, model) : INSPECT_PASS;
+        return llm_refuse(r, "no call to a model", "");
+    enum inspect_answer a = model.n > 0 ? llm_add_written_model(r, model) : INSPECT_PASS;
     if (a == INSPECT_PASS)
         a = read_models(r, root);
     if (a != INSPECT_PASS || r->free)
@@ -475,6 +476,10 @@ enum inspect_answer inspect_llm_head(const struct inspection *in, const struct i
 {
     struct slice model;
     bool free;
+    if (r->upgrade) {
+        struct llm_session session;
+        return llm_session_begin(&session, in, r, ret);
+    }
     if (llm_form_of(in->llm, r->path, &free, &model) == LLM_NONE) {
         if (r->has_body && llm_is_limited(in->llm))
             return inspect_refuse(ret, 403, code, "no call to a model that the rule knows");
@@ -505,7 +510,7 @@ enum inspect_answer inspect_llm_body(const struct inspection *in, const struct i
     if (a == INSPECT_PASS && (!free || in->llm->by_model))
         a = read_call(&reading, root, r->path, model);
     if (a == INSPECT_PASS && !free)
-        ret->call.estimate = count(root, NULL);
+        ret->call.estimate = llm_count(root, NULL);
     if (a != INSPECT_PASS || free)
         ret->call.form = LLM_NONE;
     json_decref(root);

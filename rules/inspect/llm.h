@@ -14,7 +14,8 @@ enum {
     LLM_API_BEDROCK = 8,
     LLM_API_AZURE = 16,
     LLM_API_OLLAMA = 32,
-    LLM_APIS = 6
+    LLM_APIS = 6,
+    LLM_SESSION_APIS = LLM_API_OPENAI | LLM_API_AZURE /* with sessions over a WebSocket */
 };
 
 enum {

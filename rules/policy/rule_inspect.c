@@ -219,12 +219,16 @@ static int check_websocket(const struct node *rule, const struct inspection *in,
     struct node n;
     if (in->kind == 0 || in->kind == INSPECT_GIT || !node_get(rule, "websocket", &n))
         return 0;
+    if (in->kind == INSPECT_LLM && (in->llm->apis & LLM_SESSION_APIS))
+        return 0; /* its events are read (llm_session.h) */
     if (in->kind == INSPECT_SERVER_TOOLS)
         return node_fail(&n, err,
                          "a WebSocket to a model may ask for its provider's tools unseen; say "
                          "'server_tools: any' too");
-    return node_fail(&n, err,
-                     "what graphql, mcp and llm ask about is not looked for in a WebSocket");
+    return node_fail(
+        &n, err,
+        "what graphql, mcp and llm ask about is not looked for in a WebSocket, but for "
+        "events of the APIs 'openai' and 'azure'");
 }
 
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,

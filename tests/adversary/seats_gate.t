@@ -9,7 +9,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import person, scene, seat, seat_bed, tap, wire  # noqa: E402
-from harness.seat_bed import MCP, MCP_PLAIN, MODEL, MODEL_PLAIN, OTHER  # noqa: E402
+from harness.seat_bed import MCP, MCP_PLAIN, MODEL, MODEL_PLAIN, OTHER, SESSIONS  # noqa: E402
 from harness.seat_injector_channel import Hop  # noqa: E402
 from harness.wire import message, pairs, text, u8, u32, u64  # noqa: E402
 
@@ -287,6 +287,45 @@ def calls(h):
         h.rows.row("calls beyond the budget at %s" % host, 7 <= n <= 9 and got[n:] == [(429, "budget")] * (12 - n), repr(got))
 
 
+def masked(event):
+    data, mask = json.dumps(event).encode() if isinstance(event, dict) else event, b"\1\2\3\4"
+    size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+    return b"\x81" + size + mask + bytes(x ^ mask[i % 4] for i, x in enumerate(data))
+
+
+def sessions(h):
+    """The injector reads the events of a session with a model by itself: a gate that lets all of them pass has none of them
+    reach the origin whole, and no answer beyond the budget asked for. The double answers none: each is charged its estimate."""
+    session = dict(host=SESSIONS, secret="", path="/v1/realtime", has_query=1, query="model=m", body=wire.BODY_TUNNEL)
+    create = {"type": "response.create", "response": {"max_output_tokens": 100}}
+
+    def say(*events):
+        """-> the whole events that reached the origin, and what the session ended with"""
+        before, ended = len(h.bed.sessions.heard), h.bed.sessions.ended
+        h.wire.send(h.request(**session))
+        for e in events:
+            h.wire.send(message(wire.INJECTOR_CHANNEL_BODY, u32(h.id), text(masked(e))))
+        got = h.answer(3)
+        tap.wait_for(lambda: h.bed.sessions.ended > ended, 10)
+        return len(h.bed.sessions.heard) - before, got
+    for name, query in (("a session with a refused model", "model=other"), ("a session without a model", "x=y"),
+                        ("a session with a model and its twin", "Model=m&model=m")):
+        code = (400, "body_ambiguous") if "twin" in name else (403, "llm")
+        h.tries(name, code, h.request(**dict(session, query=query)))
+    h.tries("a session at another path", (403, "llm"), h.request(**dict(session, path="/v1/other")))
+    for name, event in (
+            ("a refused model in a session", {"type": "session.update", "session": {"model": "other"}}),
+            ("an answer without a maximum in a session", {"type": "response.create"}),
+            ("more tokens than allowed in a session", {"type": "response.create", "response": {"max_output_tokens": 101}}),
+            ("audio that begins an answer", {"type": "input_audio_buffer.append", "audio": "AAAA"}),
+            ("an event of two types", b'{"type":"x","type":"response.create"}'), ("an event that is no JSON", b"{"),
+            ("an event of no type", {"x": 1})):
+        n, got = say(event, create)
+        h.rows.row(name, n == 0 and got == 101, "%d reached the origin; %r" % (n, got))
+    n, got = say(*[create] * 12)
+    h.rows.row("answers beyond the budget in a session", 5 <= n <= 9 and got == 101, "%d reached the origin; %r" % (n, got))
+
+
 def messages(h):
     """Every message that an injector does not take of a gate: of an exchange and of none."""
     taken = {wire.INJECTOR_CHANNEL_REQUEST, wire.INJECTOR_CHANNEL_BODY, wire.INJECTOR_CHANNEL_END, wire.INJECTOR_CHANNEL_CREDIT, wire.INJECTOR_CHANNEL_ABORT}
@@ -337,7 +376,7 @@ def with_injector(t, bed):
     rows = seat.Rows(t, "gate to injector", bed.neighbour)
     gate = bed.gate("coder")
     h = Hop(bed, rows, gate)
-    for part in seat.chosen((decisions, slots, grammar, bodies, tools, calls, messages, tokens)):
+    for part in seat.chosen((decisions, slots, grammar, bodies, tools, calls, sessions, messages, tokens)):
         t.part(part, *((bed, rows) if part == tokens else (h,)))
 
 

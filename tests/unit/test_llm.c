@@ -363,7 +363,7 @@ static void test_rules(void)
         {"'rules':[{'allow':'a.com','llm':'bard'}]", "one of"},
         {"'rules':[{'allow':'a.com','llm':{}}]", "needs 'api'"},
         {"'rules':[{'allow':'a.com','llm':'openai','mcp':{'tools':[]}}]", "keep one"},
-        {"'rules':[{'allow':'a.com','llm':'openai','websocket':true}]", "WebSocket"},
+        {"'rules':[{'allow':'a.com','llm':'anthropic','websocket':true}]", "WebSocket"},
         {"'rules':[{'allow':'a.com','llm':{'api':'openai','max_tokens':0}}]", "max_tokens"},
         {"'rules':[{'allow':'a.com','budget':{'tokens':'5/h'}}]", "has 'llm'"},
         {"'rules':[{'allow':'a.com','llm':'openai','budget':{'cost':'5/h'}}]", "prices"},

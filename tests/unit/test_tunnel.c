@@ -1,6 +1,7 @@
 /* A WebSocket between two ends that this test plays: framed anew both ways, rooms, filters that
  * hold back, faults that end both sides from the event loop, and what the records say of each end.
  */
+#include "message_judge.h"
 #include "relay.h"
 
 #include "tap_main.h"
@@ -311,7 +312,7 @@ static size_t held(const void *self UNUSED)
 
 static void test_filter(void)
 {
-    struct tunnel_filter f = {piece, rest, control, held, &questions};
+    struct tunnel_filter f = {piece, rest, control, held, &questions, NULL};
     struct tunnel *t = begin(TUNNEL_STRICT_DOWN, NULL, &f);
     questions = 0;
     client.room = 300;
@@ -340,6 +341,127 @@ static void test_filter(void)
     finish(t);
 }
 
+/* ---- messages that are judged whole ---- */
+
+static char seen[256];
+static const char *verdict;
+static bool waits;
+
+static const char *judge(void *arg, struct slice message, bool *wait)
+{
+    CU_ASSERT_PTR_EQUAL(arg, &waits);
+    snprintf(seen, sizeof seen, "%.*s", SL(message));
+    *wait = waits;
+    return verdict;
+}
+
+static struct message_judge *judge_new(struct quota *total, const struct tunnel_filter *inner,
+                                       struct tunnel_filter *ret)
+{
+    struct message_judge_order o = {
+        .total = total, .owner = "a", .max = 40, .judge = judge, .arg = &waits, .inner = inner};
+    struct message_judge *h = message_judge_new(&o);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(h);
+    *ret = message_judge_filter(h);
+    verdict = NULL;
+    waits = false;
+    questions = 0;
+    return h;
+}
+
+/* Nobody has a message's end before it was judged; what is held inside comes with it. */
+static void test_hold(void)
+{
+    struct quota total = {.total = 1000, .each = 1000};
+    struct tunnel_filter inner = {piece, rest, control, held, &questions, NULL}, f;
+    struct message_judge *h = judge_new(&total, &inner, &f);
+    struct tunnel *t = begin(TUNNEL_STRICT_UP, &f, NULL);
+    up(t, WEBSOCKET_TEXT, false, "ab?");
+    size_t begun = buf_len(&server.got);
+    up(t, WEBSOCKET_CONTINUATION, false, "?");
+    CU_ASSERT(begun > 2 && buf_len(&server.got) == begun);
+    up(t, WEBSOCKET_PING, true, "x");
+    CU_ASSERT_EQUAL(total.used, 4);
+    up(t, WEBSOCKET_CONTINUATION, true, "");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+ab;#;\?\?;");
+    CU_ASSERT_STRING_EQUAL(seen, "ab\?\?");
+    CU_ASSERT_EQUAL(total.used, 0);
+    up(t, WEBSOCKET_TEXT, true, "c");
+    up(t, WEBSOCKET_TEXT, true, "");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "c;;");
+    CU_ASSERT_STRING_EQUAL(seen, "");
+    verdict = "llm";
+    up(t, WEBSOCKET_TEXT, true, "def");
+    up(t, WEBSOCKET_TEXT, true, "ghi");
+    turn();
+    CU_ASSERT_STRING_EQUAL(seen, "def");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+de;");
+    CU_ASSERT(buf_len(&client.got) == 7 && memcmp(buf_data(&client.got) + 4, "llm", 3) == 0);
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "1008;");
+    CU_ASSERT_STRING_EQUAL(over_code, "llm");
+    finish(t);
+    message_judge_free(h);
+    CU_ASSERT_EQUAL(total.used, 0);
+}
+
+/* While one message waits, nothing behind it goes, and no more is taken; all of it goes on. */
+static void test_hold_waits(void)
+{
+    struct quota total = {.total = 1000, .each = 1000};
+    struct tunnel_filter f;
+    struct message_judge *h = judge_new(&total, NULL, &f);
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, &f, NULL);
+    waits = true;
+    up(t, WEBSOCKET_TEXT, true, "one");
+    CU_ASSERT_EQUAL(tunnel_up_room(t), 0);
+    up(t, WEBSOCKET_TEXT, true, "two"); /* it was on its way */
+    up(t, WEBSOCKET_PING, true, "p");
+    size_t sent = buf_len(&server.got);
+    CU_ASSERT_STRING_EQUAL(seen, "one");
+    down(t, WEBSOCKET_TEXT, true, "down"); /* the other way goes on */
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "down;");
+    unsigned wanted = client.wanted;
+    tunnel_go_on(t);
+    CU_ASSERT(buf_len(&server.got) > sent);
+    CU_ASSERT(client.wanted == wanted && tunnel_up_room(t) == 0); /* the second waits */
+    waits = false;
+    tunnel_go_on(t);
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+on;e;+tw;o;p;");
+    CU_ASSERT(client.wanted == wanted + 1 && tunnel_up_room(t) > 0);
+    tunnel_go_on(t); /* nothing waits */
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "");
+    waits = true;
+    up(t, WEBSOCKET_TEXT, true, "three");
+    tunnel_end(t, "budget");
+    tunnel_go_on(t);
+    turn();
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+thre;1008;");
+    CU_ASSERT_STRING_EQUAL(over_code, "budget");
+    finish(t);
+    message_judge_free(h);
+}
+
+static void test_hold_bounds(void)
+{
+    static const char *const codes[] = {"too_large_to_inspect", "overload"};
+    for (int i = 0; i < 2; i++) {
+        struct quota total = {.total = i ? 30 : 1000, .each = 1000};
+        struct tunnel_filter f;
+        struct message_judge *h = judge_new(&total, NULL, &f);
+        struct tunnel *t = begin(TUNNEL_STRICT_NONE, &f, NULL);
+        up(t, WEBSOCKET_TEXT, false, "0123456789012345678901234567890123456789");
+        if (i == 0)
+            up(t, WEBSOCKET_CONTINUATION, false, "x");
+        turn();
+        CU_ASSERT_EQUAL(overs, 1);
+        CU_ASSERT_STRING_EQUAL(over_code ? over_code : "", codes[i]);
+        CU_ASSERT_STRING_EQUAL(read_back(&client, false), i ? "1008;" : "1009;");
+        finish(t);
+        message_judge_free(h);
+        CU_ASSERT(total.used == 0);
+    }
+}
+
 void suite_tunnel(void)
 {
     CU_pSuite s = CU_add_suite("tunnel", NULL, NULL);
@@ -349,6 +471,9 @@ void suite_tunnel(void)
     CU_add_test(s, "faults end both sides, from the loop (C20)", test_fault);
     CU_add_test(s, "closing, and its verdicts", test_closing);
     CU_add_test(s, "filters", test_filter);
+    CU_add_test(s, "messages that are judged whole", test_hold);
+    CU_add_test(s, "messages that wait", test_hold_waits);
+    CU_add_test(s, "messages beyond their bounds", test_hold_bounds);
 }
 
 void tap_suites(void)

@@ -1,5 +1,8 @@
 """The system that adversaries in its roles' places find: two policies, a listener for each and one whose
 clients have tokens; the neighbour is a client of policy `other`."""
+import base64
+import hashlib
+
 from . import api, client, scene, seat, shapes, tap
 from .origin import needs
 
@@ -7,6 +10,39 @@ STORE, SIGNED, MINTS, MINTED = "s3.us-east-1.amazonaws.com", "signed.example.com
 OTHER, TENANT = "api.other.example.com", "tenant.example.com"
 MCP, MCP_PLAIN = "mcp.example.com", "mcp-open.example.com"
 MODEL, MODEL_PLAIN = "model.example.com", "model-open.example.com"
+SESSIONS = "sessions.example.com"
+
+
+class Sessions:
+    """A double that agrees to each WebSocket, keeps the whole messages that come, and says nothing."""
+
+    def __init__(self):
+        self.heard, self.ended = [], 0
+
+    def __call__(self, req, conn):
+        try:
+            self.session(req, conn)
+        finally:
+            self.ended += 1
+
+    def session(self, req, conn):
+        accept = hashlib.sha1((req.get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+        conn.head(101, [("Connection", "Upgrade"), ("Upgrade", "websocket"),
+                        ("Sec-WebSocket-Accept", base64.b64encode(accept).decode())])
+        conn.close_after = True
+        whole = b""
+        while True:
+            a, b = conn.read_exact(2)
+            n = b & 0x7f
+            n = int.from_bytes(conn.read_exact(2 if n == 126 else 8), "big") if n > 125 else n
+            mask = conn.read_exact(4)
+            data = bytes(x ^ mask[i % 4] for i, x in enumerate(conn.read_exact(n)))
+            if a & 15 == 8:
+                return
+            whole += data
+            if a & 0x80:
+                self.heard.append(whole)
+                whole = b""
 
 
 def scan_of(s, name):
@@ -30,6 +66,9 @@ class Bed:
         s.rule(allow=MODEL_PLAIN, **calls)
         for host in (MCP, MCP_PLAIN, MODEL, MODEL_PLAIN):
             s.add(host, shapes.echo)
+        self.sessions = Sessions()
+        s.rule(allow=SESSIONS, websocket=True, **calls)
+        s.add(SESSIONS, self.sessions)
         word = scene.scan.canary("ot-")
         s.scanner.add("other", word)
         s.d.secret("other", word)

@@ -474,7 +474,7 @@ def played(t, e, w):
     # Podman 4 knows no `defaultMode`, and leaves the data in base64. What everybody may read is no secret; then as a node has it.
     where = podman("volume", "inspect", "--format", "{{.Mountpoint}}", "durward-credentials")[1].strip() + "/github"
     if os.stat(where).st_mode & 0o777 == 0o644:
-        t.has(ask("/user"), "denied secret_unavailable", "podman kube play: a secret that everybody can read is refused")
+        t.has(ask("/user"), "failed secret_unavailable", "podman kube play: a secret that everybody can read is refused")
         with open(where, "w") as f:
             f.write(w.secret)
         os.chown(where, 0, UID)

@@ -124,7 +124,8 @@ static const char *faults_key(const struct session *s, char key[FAULTS_KEY])
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
     bool named = of_several(s) && s->who.sandbox[0];
-    snprintf(key, FAULTS_KEY, "%s", named ? s->who.sandbox : "");
+    /* who is outside uses up nothing of the sandbox's own */
+    snprintf(key, FAULTS_KEY, "%s", s->inbound ? s->entry_name : named ? s->who.sandbox : "");
     if (s->gate->mode != GATE_LOCAL && !named &&
         getpeername(io_fd(s->io), (struct sockaddr *)&peer, &len) == 0)
         faults_key_of(key, (struct sockaddr *)&peer);

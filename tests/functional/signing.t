@@ -123,7 +123,7 @@ def records(t, d, keys):
     t.ok({"ssh_agent_text", "ssh_agent_request", "ssh_agent_key", "no_rule"} <= {r.get("code") for r in denied},
          "what was refused is on record with its code", str({r.get("code") for r in denied}))
     other = [r for r in denied if r.get("path") == "/other"]
-    t.ok(other and all(r.get("key_fingerprint") and r.get("signed_hash", "").startswith("sha512:") for r in other), "with key, namespace and hash",
+    t.ok(other and all(r.get("role") == "ssh-front" and r.get("key_fingerprint") and r.get("signed_hash", "").startswith("sha512:") for r in other), "with key, namespace and hash",
          str(other[:1]))
 
 

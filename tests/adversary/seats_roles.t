@@ -398,13 +398,13 @@ SEAT = "sb-seat"  # the parent takes no other for one of ours
 
 def plan(**over):
     v = dict(id=SEAT, policy="coder", host="box", uid=1000, gid=1000, ports=(), binds=(), home="/home/u", user="u",
-             git=(), host_key="", image="", root=0, nested=0, backend=0, tail=(), volumes=(), more=b"")
+             git=(), host_key="", signs=0, image="", root=0, nested=0, backend=0, tail=(), volumes=(), more=b"")
     v.update(over)
     return message(wire.BUILD, text(v["id"]), text(v["policy"]), text(v["host"]), u32(v["uid"]), u32(v["gid"]),
                    u32(len(v["ports"])) + b"".join(u32(p) for p in v["ports"]),
                    u32(len(v["binds"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["binds"]),
                    text(v["home"]), text(v["user"]), u32(len(v["git"])) + b"".join(text(g) for g in v["git"]),
-                   text(v["host_key"]), text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0),
+                   text(v["host_key"]), u8(v["signs"]), text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0),
                    u8(v["nested"]), u8(v["backend"]), b"".join(map(text, v["tail"])),
                    u32(len(v["volumes"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["volumes"]), v["more"])
 

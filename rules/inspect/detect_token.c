@@ -378,7 +378,10 @@ static void url_at(struct detect_scan *s, size_t i)
     if (k >= s->text.n || s->text.p[k] != '@' || colon == 0 || k - colon - 1 < PASSWORD_MIN)
         return;
     struct slice password = {s->text.p + colon + 1, k - colon - 1};
-    if (memchr("${[<", *password.p, 4) || password.p[strspn(password.p, "*")] == '@')
+    size_t stars = 0;
+    while (stars < password.n && password.p[stars] == '*')
+        stars++;
+    if (memchr("${[<", *password.p, 4) || stars == password.n)
         return; /* a place for one */
     detect_found_behind(s, DETECT_URL_PASSWORD, i, colon + 1, k);
 }

@@ -36,6 +36,7 @@ HEAP_TRIM = 6  # until what a flood left free has gone back to the host
 GROWTH = 0.01 if WHOLE else 0.1
 RATIO = 1.2  # of the neighbours' p99 to that of nginx's neighbours under the same flood
 LONGEST = 1000.0  # ms; the small one has too few replies for ratios, and is held to this p99 instead
+FEW = 0 if WHOLE else 16  # descriptors of a role: idle connections to the origin, of which a busy machine needs more at once
 LITTLE = 256 if WHOLE else 1024  # KiB of a role's memory below which nothing is called growth
 FAILED = 1 << 63
 HOST = origin.HOST
@@ -248,7 +249,7 @@ def judge_growth(t, first, last):
     for what in sorted(set(first) | set(last)):
         a, b = first.get(what, 0), last.get(what, 0)
         growth = (b - a) / a if a else float(b > 0)
-        small = what.endswith("KiB") and b - a <= LITTLE
+        small = b - a <= (LITTLE if what.endswith("KiB") else FEW if what.endswith("descriptors") else 0)
         if growth > GROWTH and not small:
             missed.append(what)
         rows.append({"what": what, "first": a, "last": b, "growth": growth})

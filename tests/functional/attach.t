@@ -244,10 +244,7 @@ def main(t):
     s = scene.Scene(t)
     s.d.serve()
     c = api.Api(s.d.socket)
-    try:
-        sid = c.create(policy="coder", idle_ttl=0)["id"]
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    sid = c.first(policy="coder", idle_ttl=0)
     t.part(alone, t, c, sid)
     t.part(by_lines, t, c, sid)
     t.part(places, t, c, sid)

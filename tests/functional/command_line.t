@@ -291,10 +291,7 @@ def main(t):
     d.listen = [{"http": "127.0.0.1:%d" % free_port(), "policy": "p"}, {"console": d.console}, {"metrics": d.metrics}]
     d.serve()
     c = api.Api(d.socket)
-    try:
-        c.delete(c.create()["id"])
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    c.delete(c.first())
     one = which(t, d, c)
     c.sh(one, "curl -s https://denied.acme-example.dev/; curl -s -x %s https://localhost:9/;"
               "curl -s https://doctor.durward.test/a" % durward.GATE_PROXY)

@@ -276,10 +276,7 @@ def main(t):
     s.d.policies["bounded"] = {"rules": [], "sandbox": {"disk": "64MiB"}}
     s.d.serve()
     c = api.Api(s.d.socket)
-    try:
-        c.delete(c.create(policy="coder")["id"])
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    c.delete(c.first(policy="coder"))
     t.part(standard, t)
     outputs = t.part(agents, t, s) or []
     outputs += t.part(paired, t, s, address, ns) or []

@@ -333,10 +333,7 @@ def main(t):
     d.policy("p", [])
     d.serve()
     c = api.Api(d.socket)
-    try:
-        box = c.create()["id"]
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    box = c.first()
     for part in (codes, times, bytes_through, at_once, streams, terminals, connections):
         t.part(part, t, c, box)
     t.part(command_line, t, d, box)

@@ -246,10 +246,7 @@ def main(t):
     d.policy("p", [])
     d.serve()
     c = api.Api(d.socket)
-    try:
-        box = c.create()["id"]
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    box = c.first()
     for part in (plain, errors, batches, archives, parallel):
         t.part(part, t, c, box)
     t.part(hostile, t, d, c, box)

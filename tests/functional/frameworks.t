@@ -29,10 +29,7 @@ def main(t):
     s = scene.Scene(t)
     s.d.serve()
     c = api.Api(s.d.socket)
-    try:
-        c.delete(c.create(policy="coder")["id"])
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    c.delete(c.first(policy="coder"))
     for which, least in (("openai", 5), ("autogen", 7), ("smolagents", 3)):
         t.part(each, t, s, which, least)
     t.ok(tap.wait_for(lambda: not c.list()["sandboxes"], 10, 0.2), "no sandbox is left of them")

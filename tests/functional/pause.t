@@ -288,10 +288,7 @@ def main(t):
     c = api.Api(s.d.socket)
     plain = c.create
     c.create = lambda **kw: plain(**dict({"policy": "coder"}, **kw))
-    try:
-        first = c.create()["id"]
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    first = c.first()
     why = api.refused(verb, c, first, "pause")
     c.delete(first)
     t.part(stopping, t, c)

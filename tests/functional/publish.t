@@ -163,10 +163,7 @@ def main(t):
     s = scene.Scene(t)
     s.d.serve()
     c = api.Api(s.d.socket)
-    try:
-        c.delete(c.create(policy="coder")["id"])
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    c.delete(c.first(policy="coder"))
     t.part(run, t, s.d)
     t.part(used, t, c)
     box, at = published(t, s.d, c)

@@ -519,10 +519,7 @@ def main(t):
     c = api.Api(s.d.socket)
     plain = c.create
     c.create = lambda **kw: plain(**dict({"policy": "coder"}, **kw))
-    try:
-        c.delete(c.create()["id"])
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    c.delete(c.first())
     t.part(files, t, c)
     t.part(use_or_create, t, s.d, c)
     t.part(identity, t, s, c)

@@ -222,10 +222,7 @@ def main(t):
     d.policy("p", [])
     d.serve()
     c = api.Api(d.socket)
-    try:
-        sid = c.create(policy="p")["id"]
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    sid = c.first(policy="p")
     top = os.path.join(d.dir, "tree")
     os.makedirs(top)
     t.part(versions, t, c, sid)

@@ -181,10 +181,7 @@ def main(t):
     d.policy("p", [])
     d.serve()
     c = api.Api(d.socket)
-    try:
-        sid = c.create(policy="p", idle_ttl=0, ttl=86400)["id"]
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    sid = c.first(policy="p", idle_ttl=0, ttl=86400)
     c.write(sid, "/tmp/w.py", WORKER.encode())
     top = os.path.join(d.dir, "tree")
     os.makedirs(top)

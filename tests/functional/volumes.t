@@ -710,10 +710,7 @@ def each(t):
     d.policies["declared"] = {"rules": [], "sandbox": {"volumes": ["mine:/mine"]}}
     d.serve()
     c = api.Api(d.socket)
-    try:
-        c.delete(c.create(policy="p")["id"])
-    except api.Refused as e:
-        raise tap.Skip("no sandbox can be made here: %s" % e)
+    c.delete(c.first(policy="p"))
     volume(c, "try", policy="p")
     try:
         c.delete(box(c, "try:/data"))

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -21,6 +20,7 @@
 #include "api_client.h"
 #include "authority.h"
 #include "io.h"
+#include "reach.h"
 
 static const char scheme[] = "https://";
 enum { TOKEN_MAX = 1024, PIECE = 16 * 1024, CONNECT_SECONDS = 10 };
@@ -93,35 +93,6 @@ int remote_head(const char *where, struct buf *b, struct err *err)
 
 /* ---- the connection ---- */
 
-static int connect_to(const struct authority *a, struct err *err)
-{
-    struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *list, *i;
-    struct timeval limit = {.tv_sec = CONNECT_SECONDS};
-    char port[8];
-    int fd = -1, why = 0;
-    snprintf(port, sizeof port, "%u", a->port);
-    int r = getaddrinfo(a->host, port, &want, &list);
-    if (r != 0)
-        return err_set(err, ERR_UNREADY, "%s: %s", a->host, gai_strerror(r));
-    for (i = list; i && fd < 0; i = i->ai_next) {
-        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
-            break;
-        why = errno;
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(list);
-    if (fd < 0)
-        err_set(err, ERR_UNREADY, "no daemon answers at %s:%u: %s", a->host, (unsigned)a->port,
-                strerror(why));
-    return fd;
-}
-
 static SSL *client(const struct authority *a, int fd, struct err *err)
 {
     SSL_CTX *ctx = io_tls_client_ctx();
@@ -137,16 +108,12 @@ static SSL *client(const struct authority *a, int fd, struct err *err)
     SSL_CTX_free(ctx);
     if (ssl == NULL)
         return NULL;
-    SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
-    int ok = a->kind == HOST_NAME
-                 ? SSL_set1_host(ssl, a->host) == 1 && SSL_set_tlsext_host_name(ssl, a->host) == 1
-                 : X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), a->host) == 1;
-    if (ok && SSL_set_fd(ssl, fd) == 1 && SSL_connect(ssl) == 1)
+    enum reach_tls got = reach_tls(ssl, fd, a);
+    if (got == REACH_TLS_GOOD)
         return ssl;
-    long why = SSL_get_verify_result(ssl);
-    if (why != X509_V_OK)
+    if (got == REACH_TLS_UNTRUSTED)
         err_set(err, ERR_DENIED, "the certificate of %s is not good: %s%s", a->host,
-                X509_verify_cert_error_string(why),
+                X509_verify_cert_error_string(SSL_get_verify_result(ssl)),
                 ca && *ca ? "" : "; DURWARD_CA names the file of the daemon's CA");
     else
         err_set(err, ERR_UNREADY, "%s does not speak TLS with us", a->host);
@@ -338,7 +305,7 @@ int remote_open(const char *where, struct err *err)
     struct authority a;
     if (parse(where, &a, err) < 0)
         return -1;
-    int fd = connect_to(&a, err);
+    int fd = reach_tcp(&a, CONNECT_SECONDS, "daemon", err);
     SSL *ssl = fd < 0 ? NULL : client(&a, fd, err);
     if (ssl)
         return start(ssl, fd, err);

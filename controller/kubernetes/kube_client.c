@@ -1,53 +1,34 @@
 /* Connects to the API server, sends one request, and reads what it says to its end. */
 #include "kube_client.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "io.h"
+#include "reach.h"
 
 enum { TOKEN_MAX = 16 * 1024, HEAD_MAX = 64 * 1024, TIMEOUT_S = 20, STREAMS_MAX = 4 };
 
 /* ---- where it is ---- */
 
-static int parse_where(struct kube *k, const char *where, struct err *err)
-{
-    const char *colon = strrchr(where, ':');
-    size_t n = colon ? (size_t)(colon - where) : 0;
-    bool six = n > 2 && where[0] == '[' && where[n - 1] == ']';
-    if (six)
-        where++, n -= 2;
-    if (n == 0 || n > KUBE_HOST_MAX || strlen(colon + 1) >= sizeof k->port ||
-        strspn(colon + 1, "0123456789") != strlen(colon + 1) || colon[1] == '\0')
-        return err_set(err, ERR_PARSE, "'%.200s' is not HOST:PORT of an API server", where);
-    memcpy(k->host, where, n);
-    k->host[n] = '\0';
-    snprintf(k->port, sizeof k->port, "%s", colon + 1);
-    return 0;
-}
-
 int kube_init(struct kube *k, const char *where, const char *ca, const char *token, struct err *err)
 {
     *k = (struct kube){.token = token};
-    if (parse_where(k, where, err) < 0)
-        return -1;
+    if (authority_parse(&k->at, SCHEME_HTTPS, slice_str(where)) < 0)
+        return err_set(err, ERR_PARSE, "'%.200s' is not HOST:PORT of an API server", where);
     k->tls = io_tls_client_ctx();
     if (k->tls == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (SSL_CTX_load_verify_locations(k->tls, ca, NULL) != 1)
         return err_set(err, ERR_PARSE, "%s: no certificates there", ca);
-    SSL_CTX_set_verify(k->tls, SSL_VERIFY_PEER, NULL);
     return 0;
 }
 
@@ -57,54 +38,19 @@ void kube_done(struct kube *k)
     k->tls = NULL;
 }
 
-static int reach(const struct kube *k, struct err *err)
-{
-    struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *list, *i;
-    struct timeval limit = {.tv_sec = TIMEOUT_S};
-    int fd = -1, why = 0, r = getaddrinfo(k->host, k->port, &want, &list);
-    if (r != 0)
-        return err_set(err, ERR_UNREADY, "%s: %s", k->host, gai_strerror(r));
-    for (i = list; i && fd < 0; i = i->ai_next) {
-        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
-            break;
-        why = errno;
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(list);
-    if (fd < 0)
-        err_set(err, ERR_UNREADY, "no API server answers at %s port %s: %s", k->host, k->port,
-                strerror(why));
-    return fd;
-}
-
-static bool is_address(const char *host)
-{
-    struct in6_addr a;
-    return inet_pton(AF_INET, host, &a) == 1 || inet_pton(AF_INET6, host, &a) == 1;
-}
-
 static int greet(const struct kube *k, struct kube_stream *s, struct err *err)
 {
     s->ssl = SSL_new(k->tls);
     if (s->ssl == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    int ok = is_address(k->host)
-                 ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), k->host)
-                 : SSL_set1_host(s->ssl, k->host) && SSL_set_tlsext_host_name(s->ssl, k->host);
-    ERR_clear_error();
-    if (ok && SSL_set_fd(s->ssl, s->fd) == 1 && SSL_connect(s->ssl) == 1)
+    enum reach_tls got = reach_tls(s->ssl, s->fd, &k->at);
+    if (got == REACH_TLS_GOOD)
         return 0;
-    long why = SSL_get_verify_result(s->ssl);
-    return why != X509_V_OK
+    return got == REACH_TLS_UNTRUSTED
                ? err_set(err, ERR_DENIED, "the API server's certificate is not good: %s",
-                         X509_verify_cert_error_string(why))
-               : err_set(err, ERR_UNREADY, "%s port %s does not speak TLS", k->host, k->port);
+                         X509_verify_cert_error_string(SSL_get_verify_result(s->ssl)))
+               : err_set(err, ERR_UNREADY, "%s:%u does not speak TLS with us", k->at.host,
+                         (unsigned)k->at.port);
 }
 
 /* ---- a request ---- */
@@ -147,12 +93,13 @@ static int send_request(const struct kube *k, struct kube_stream *s, const struc
                         struct err *err)
 {
     struct buf head;
+    char host[HOST_TEXT_MAX + 16];
     char *body = q->body ? json_dumps(q->body, JSON_COMPACT) : NULL;
     buf_init_wiped(&head, HEAD_MAX);
     int r = q->body && body == NULL
                 ? -1
                 : buf_printf(&head, "%s %s HTTP/1.0\r\nHost: %s\r\nAccept: application/json\r\n",
-                             q->method, q->path, k->host);
+                             q->method, q->path, authority_text(&k->at, host, sizeof host));
     if (r == 0)
         r = put_token(k, &head, err);
     if (r == 0 && body)
@@ -219,7 +166,7 @@ static void hang_up(struct kube_stream *s)
 static int begin(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
                  struct buf *b, struct err *err)
 {
-    *s = (struct kube_stream){.fd = reach(k, err)};
+    *s = (struct kube_stream){.fd = reach_tcp(&k->at, TIMEOUT_S, "API server", err)};
     int r = s->fd < 0 || greet(k, s, err) < 0 || send_request(k, s, q, err) < 0
                 ? -1
                 : take_head(s->ssl, b, err);

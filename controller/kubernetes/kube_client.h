@@ -7,18 +7,19 @@
 #include <jansson.h>
 #include <openssl/ssl.h>
 
+#include "authority.h"
 #include "buf.h"
 #include "err.h"
 
-enum { KUBE_HOST_MAX = 253, KUBE_ANSWER_MAX = 16 << 20 };
+enum { KUBE_ANSWER_MAX = 16 << 20 };
 
 struct kube {
-    char host[KUBE_HOST_MAX + 1], port[8];
+    struct authority at;
     const char *token; /* a file; read for each request, since it is replaced */
     SSL_CTX *tls;
 };
 
-/* where: HOST:PORT, an IPv6 address in brackets. ca: a file. */
+/* where: HOST[:PORT], an IPv6 address in brackets; 443 without a port. ca: a file. */
 int kube_init(struct kube *k, const char *where, const char *ca, const char *token,
               struct err *err);
 void kube_done(struct kube *k);

@@ -2,6 +2,7 @@
  * close frame and its code when either breaks a rule. */
 #include "tunnel.h"
 
+#include "assertion.h"
 #include "buf.h"
 #include "relay.h"
 #include "websocket.h"
@@ -20,13 +21,17 @@ enum { KEPT_MAX = 1 << 20 };
 
 struct way {
     struct websocket_reader reader;
-    struct tunnel_filter filter;   /* piece NULL: none */
-    bool strict;                   /* where it goes takes no more than its room */
-    bool begun;                    /* a fragment of the present message is out */
-    bool closed;                   /* a close frame is out */
-    bool waits;                    /* the filter has no answer yet about a message */
-    enum websocket_opcode waiting; /* whose that is */
-    struct buf kept;               /* and what came behind it */
+    struct tunnel_filter filter;  /* piece NULL: none */
+    bool strict;                  /* where it goes takes no more than its room */
+    bool begun;                   /* a fragment of the present message is out */
+    bool closed;                  /* a close frame is out */
+    enum websocket_opcode opcode; /* of the present message; */
+    bool single;                  /* it came as one frame, */
+    uint64_t total;               /* of so many bytes */
+    uint64_t owed, at;            /* of such a frame's payload, once its header is out */
+    unsigned char mask[4];        /* and its key */
+    bool waits;                   /* the filter has no answer yet about the message */
+    struct buf kept;              /* what came behind it */
     uint64_t messages;
 };
 
@@ -108,16 +113,62 @@ static int send_frame(struct tunnel *t, const struct way *w, enum websocket_opco
     return 0;
 }
 
-/* Some of a message; last: with it the message ends. */
-static int send_piece(struct tunnel *t, struct way *w, enum websocket_opcode opcode, bool last,
-                      struct slice p)
+/* The header, if any, and more of the payload of the frame that it begins. */
+static void send_payload(struct tunnel *t, struct way *w, struct slice header, struct slice p)
 {
+    char part[WEBSOCKET_HEADER_MAX + WEBSOCKET_PIECE_MAX];
+    ASSERT(p.n <= w->owed && header.n <= WEBSOCKET_HEADER_MAX);
+    memcpy(part, header.p, header.n);
+    while (header.n + p.n > 0) {
+        char *to = part + header.n;
+        size_t n = p.n < WEBSOCKET_PIECE_MAX ? p.n : WEBSOCKET_PIECE_MAX;
+        memcpy(to, p.p, n);
+        if (w == &t->up)
+            websocket_mask(to, n, w->mask, w->at);
+        put(t, w, part, header.n + n);
+        w->at += n;
+        w->owed -= n;
+        p = (struct slice){p.p + n, p.n - n};
+        header.n = 0;
+    }
+    if (w->filter.piece)
+        explicit_bzero(part, sizeof part);
+}
+
+/* Some of a message that came as one frame: it leaves as one. Servers are about that take each
+ * frame for a message, whatever RFC 6455 5.4 says: Kubernetes' is one. No filter makes a message
+ * longer or shorter. */
+static int send_single(struct tunnel *t, struct way *w, bool last, struct slice p)
+{
+    char bytes[WEBSOCKET_HEADER_MAX];
+    struct slice header = {bytes, 0};
+    const unsigned char *key = w == &t->up ? w->mask : NULL;
+    if (!w->begun) {
+        if (p.n == 0 && (w->total > 0 || !last))
+            return 0; /* all of it is held yet */
+        if (key && RAND_bytes(w->mask, sizeof w->mask) != 1)
+            return -1;
+        w->owed = w->total;
+        w->at = 0;
+        header.n = websocket_header((unsigned char *)bytes, w->opcode, true, w->owed, key);
+    }
+    send_payload(t, w, header, p);
+    w->begun = w->owed > 0;
+    return 0;
+}
+
+/* Some of the present message; last: with it the message ends. */
+static int send_piece(struct tunnel *t, struct way *w, bool last, struct slice p)
+{
+    if (w->single)
+        return send_single(t, w, last, p);
     do {
         struct slice part = {p.p, p.n < WEBSOCKET_PIECE_MAX ? p.n : WEBSOCKET_PIECE_MAX};
         bool fin = last && part.n == p.n;
         if (part.n == 0 && !fin)
             return 0; /* an empty fragment says nothing */
-        if (send_frame(t, w, w->begun ? WEBSOCKET_CONTINUATION : opcode, fin, part) < 0)
+        enum websocket_opcode opcode = w->begun ? WEBSOCKET_CONTINUATION : w->opcode;
+        if (send_frame(t, w, opcode, fin, part) < 0)
             return -1;
         w->begun = !fin;
         p.p += part.n;
@@ -171,6 +222,8 @@ static void send_close(struct tunnel *t, struct way *w, unsigned code)
         memcpy(payload + n, faults[i].code, more);
         n += more;
     }
+    if (w->owed > 0)
+        return; /* within a frame it would be taken for payload: the connection ends without one */
     if (!w->closed)
         (void)send_frame(t, w, WEBSOCKET_CLOSE, true, (struct slice){payload, n});
     w->closed = true;
@@ -212,11 +265,11 @@ void tunnel_cancelled(struct tunnel *t, const char *code)
 /* ---- one direction ---- */
 
 /* What the filter held of a message that may go. */
-static const char *pass_rest(struct tunnel *t, struct way *w, enum websocket_opcode opcode)
+static const char *pass_rest(struct tunnel *t, struct way *w)
 {
     struct slice rest = {"", 0};
     const char *bad = w->filter.rest(w->filter.self, &rest);
-    return bad == NULL && send_piece(t, w, opcode, true, rest) < 0 ? "memory" : bad;
+    return bad == NULL && send_piece(t, w, true, rest) < 0 ? "memory" : bad;
 }
 
 static const char *pass_piece(struct tunnel *t, struct way *w, const struct websocket_part *part)
@@ -227,12 +280,14 @@ static const char *pass_piece(struct tunnel *t, struct way *w, const struct webs
     bool more = f->piece && part->last && (f->whole || f->held(f->self) > 0);
     if (bad)
         return bad;
-    if (send_piece(t, w, part->opcode, part->last && !more, in) < 0)
+    w->opcode = part->opcode;
+    w->single = part->single;
+    w->total = part->total;
+    if (send_piece(t, w, part->last && !more, in) < 0)
         return "memory";
     if (more && f->whole)
         bad = f->whole(f->self, &w->waits);
-    w->waiting = part->opcode;
-    return bad || !more || w->waits ? bad : pass_rest(t, w, part->opcode);
+    return bad || !more || w->waits ? bad : pass_rest(t, w);
 }
 
 static const char *pass_control(struct tunnel *t, struct way *w, const struct websocket_part *part)
@@ -305,7 +360,7 @@ void tunnel_go_on(struct tunnel *t)
         return;
     w->waits = false;
     buf_init_wiped(&w->kept, KEPT_MAX);
-    const char *bad = pass_rest(t, w, w->waiting);
+    const char *bad = pass_rest(t, w);
     if (bad)
         stop(t, bad);
     else

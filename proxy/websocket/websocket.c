@@ -130,8 +130,11 @@ static int check_length(struct websocket_reader *r)
     r->at = 0;
     if (r->masked)
         memcpy(r->mask, r->header + 2 + bytes, sizeof r->mask);
-    if (!is_control(r->frame) && r->frame != WEBSOCKET_CONTINUATION)
-        r->message = r->frame;
+    if (!is_control(r->frame)) {
+        r->single = r->fin && r->frame != WEBSOCKET_CONTINUATION;
+        if (r->frame != WEBSOCKET_CONTINUATION)
+            r->message = r->frame;
+    }
     return 0;
 }
 
@@ -222,7 +225,12 @@ static enum websocket_event read_message(struct websocket_reader *r, struct slic
         return WEBSOCKET_MORE;
     size_t n = take(r, in, scratch, WEBSOCKET_PIECE_MAX);
     bool last = r->fin && r->left == 0;
-    *ret = (struct websocket_part){.opcode = r->message, .last = last, .p = scratch, .n = n};
+    *ret = (struct websocket_part){.opcode = r->message,
+                                   .last = last,
+                                   .p = scratch,
+                                   .n = n,
+                                   .single = r->single,
+                                   .total = r->at + r->left};
     if (r->message == WEBSOCKET_TEXT &&
         (utf8_feed(&r->utf8, scratch, n) < 0 || (last && r->utf8.due)))
         return broken(r, WEBSOCKET_NOT_UTF8);

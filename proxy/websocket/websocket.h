@@ -1,7 +1,7 @@
 /* WebSocket frames (RFC 6455 section 5): a strict incremental reader and the writer of headers.
- * Pure: bytes in, events out, the same memory whatever a message's length. Frames are never handed
+ * Pure: bytes in, events out, the same memory whatever a message's length. Headers are never handed
  * on as they came: a message is read as pieces of payload, which the writer frames anew, so that
- * nothing rides on a header (attack C20). Extensions are never negotiated: reserved bits and
+ * nothing rides on one (attack C20). Extensions are never negotiated: reserved bits and
  * opcodes are faults. */
 #ifndef DURWARD_WEBSOCKET_H
 #define DURWARD_WEBSOCKET_H
@@ -45,7 +45,9 @@ struct websocket_part {
     bool last;                    /* the message ends with this piece */
     char *p;                      /* payload, unmasked; in the caller's scratch; may be empty */
     size_t n;
-    unsigned code; /* of a close frame, WEBSOCKET_NO_CODE when it has none */
+    bool single;    /* the message is this one frame, */
+    uint64_t total; /* of so many bytes */
+    unsigned code;  /* of a close frame, WEBSOCKET_NO_CODE when it has none */
 };
 
 enum websocket_reader_state {
@@ -67,8 +69,8 @@ struct websocket_reader {
     unsigned char header[WEBSOCKET_HEADER_MAX];
     size_t have, need;
     enum websocket_opcode frame, message; /* message: CONTINUATION between messages */
-    bool fin;
-    uint64_t left, at; /* of the frame's payload: to come, behind us */
+    bool fin, single;                     /* single: that message has one frame only */
+    uint64_t left, at;                    /* of the frame's payload: to come, behind us */
     unsigned char mask[4];
     char control[WEBSOCKET_CONTROL_MAX];
     struct websocket_utf8 utf8;

@@ -267,6 +267,93 @@ static void test_closing(void)
     finish(t);
 }
 
+/* ---- messages of one frame ---- */
+
+enum { LONG = 40000 };
+
+/* A frame of LONG bytes, all of them its place in the payload, in pieces of `step` bytes. */
+static void send_long(struct tunnel *t, bool upwards, size_t from, size_t to, size_t step)
+{
+    static const unsigned char mask[4] = {5, 6, 7, 8};
+    static char f[WEBSOCKET_HEADER_MAX + LONG];
+    size_t h =
+        websocket_header((unsigned char *)f, WEBSOCKET_BINARY, true, LONG, upwards ? mask : NULL);
+    for (size_t i = 0; i < LONG; i++)
+        f[h + i] = (char)(i * 7);
+    if (upwards)
+        websocket_mask(f + h, LONG, mask, 0);
+    for (size_t at = from; at < h + to; at += step) {
+        size_t n = h + to - at < step ? h + to - at : step;
+        inside = true;
+        if (upwards)
+            tunnel_up(t, f + at, n);
+        else
+            tunnel_down(t, f + at, n);
+        inside = false;
+    }
+}
+
+/* It is one frame there, with its whole length in the header, and the same bytes. */
+static void is_long(struct end *e, bool masked, size_t payload)
+{
+    unsigned char want[WEBSOCKET_HEADER_MAX], mask[4] = {0};
+    const unsigned char *got = buf_data(&e->got);
+    size_t h = websocket_header(want, WEBSOCKET_BINARY, true, LONG, masked ? mask : NULL);
+    CU_ASSERT_EQUAL_FATAL(buf_len(&e->got), h + payload);
+    if (masked)
+        memcpy(mask, got + h - 4, sizeof mask);
+    h = websocket_header(want, WEBSOCKET_BINARY, true, LONG, masked ? mask : NULL);
+    CU_ASSERT_EQUAL(memcmp(got, want, h), 0);
+    size_t wrong = 0;
+    for (size_t i = 0; i < payload; i++)
+        wrong += (got[h + i] ^ mask[i % 4]) != (unsigned char)(i * 7);
+    CU_ASSERT_EQUAL(wrong, 0);
+    buf_clear(&e->got);
+}
+
+/* Servers are about that take each frame for a message. */
+static void test_single(void)
+{
+    static const size_t steps[] = {1, 7, 1000, 16384, 16385, 100000};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+        send_long(t, true, 0, LONG, steps[i]);
+        is_long(&server, true, LONG);
+        send_long(t, false, 0, LONG, steps[i]);
+        is_long(&client, false, LONG);
+        up(t, WEBSOCKET_TEXT, true, "next");
+        CU_ASSERT_STRING_EQUAL(read_back(&server, true), "next;");
+        finish(t);
+    }
+}
+
+/* A close frame within a frame would be payload: that side gets none. */
+static void test_single_ends(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+    send_long(t, false, 0, 100, 1000);
+    up(t, WEBSOCKET_TEXT, true, "\xff");
+    turn();
+    CU_ASSERT_EQUAL(overs, 1);
+    CU_ASSERT(!tunnel_down_closed(t));
+    is_long(&client, false, 100);
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "1007;");
+    finish(t);
+}
+
+/* A message that begins within another of several frames ends both sides with a close frame. */
+static void test_within(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+    up(t, WEBSOCKET_TEXT, true, "before");
+    up(t, WEBSOCKET_TEXT, false, "a");
+    up(t, WEBSOCKET_TEXT, true, "b");
+    turn();
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "before;+a;1002;");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "1002;");
+    finish(t);
+}
+
 /* ---- filters ---- */
 
 /* Holds every "?" until something else comes or the message ends; refuses "!". */
@@ -426,7 +513,7 @@ static void test_hold_waits(void)
     CU_ASSERT(client.wanted == wanted && tunnel_up_room(t) == 0); /* the second waits */
     waits = false;
     tunnel_go_on(t);
-    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+on;e;+tw;o;p;");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "one;two;p;");
     CU_ASSERT(client.wanted == wanted + 1 && tunnel_up_room(t) > 0);
     tunnel_go_on(t); /* nothing waits */
     CU_ASSERT_STRING_EQUAL(read_back(&server, true), "");
@@ -435,7 +522,7 @@ static void test_hold_waits(void)
     tunnel_end(t, "budget");
     tunnel_go_on(t);
     turn();
-    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+thre;1008;");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+thre;");
     CU_ASSERT_STRING_EQUAL(over_code, "budget");
     finish(t);
     message_judge_free(h);
@@ -466,6 +553,9 @@ void suite_tunnel(void)
 {
     CU_pSuite s = CU_add_suite("tunnel", NULL, NULL);
     CU_add_test(s, "framed anew both ways", test_both_ways);
+    CU_add_test(s, "a message of one frame leaves as one", test_single);
+    CU_add_test(s, "and ends without a close frame", test_single_ends);
+    CU_add_test(s, "a message within a message", test_within);
     CU_add_test(s, "masks are ours", test_mask);
     CU_add_test(s, "rooms", test_room);
     CU_add_test(s, "faults end both sides, from the loop (C20)", test_fault);

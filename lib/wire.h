@@ -343,9 +343,12 @@ enum wire_type {
                               descriptor that all else here is said on, the seccomp program */
 
     /* ---- pods of a Kubernetes node: controller/proto/pod.h ---- */
-    W_POD = 210,         /* plugin→C: see there */
-    W_POD_DONE = 211,    /* C→plugin: end:u8 (enum pod_end), text:str, dir:str (of its volume; "":
-                            none), n × env:str */
+    W_POD = 210,       /* plugin→C: see there */
+    W_POD_DONE = 211,  /* C→plugin: end:u8 (enum pod_end), text:str, dir:str (of its volume; "":
+                          none), n × env:str */
+    W_POD_ASK = 213,   /* plugin→durward-kubernetes: namespace:str name:str uid:str: what does the
+                          API server say of this pod? */
+    W_POD_FACTS = 214, /* durward-kubernetes→plugin: known:u8; 1: facts (pod.h); 0: why:str */
     W_POD_INBOUND = 212, /* keeper→C, as durward-init's end of its socket: n × (from:u32 (IPv4),
                             port:u32, count:u32, refused:u8): who connected to the pod, or what of
                             the pod's was refused beyond its own network (then where to) */

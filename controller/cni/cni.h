@@ -25,6 +25,7 @@ struct cni_call {
     const char *socket;   /* of the daemon */
     const char *netns;    /* the directory of network namespaces */
     const char *kubelet;  /* the kubelet's root directory */
+    const char *pods;     /* the socket where durward-kubernetes says what a pod is */
     const char *pod_path; /* CNI_NETNS; "" */
     struct pod_request q;
 };
@@ -41,6 +42,9 @@ struct cni_answer {
 int cni_read(struct cni_call *c, struct err *err);
 /* Ask the daemon. -1 with err: it does not answer. */
 int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err);
+
+/* What the API server says of the pod, into the request: known, or asked in vain, then with why. */
+void cni_ask_who(struct cni_call *c, struct err *why);
 
 /* cni_pin.c: a network namespace that lasts, pinned beside the pod's; the process is then in it. */
 int cni_pin(const struct cni_call *c, struct err *err);

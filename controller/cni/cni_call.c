@@ -143,6 +143,7 @@ static int read_input(struct cni_call *c, struct err *err)
     c->version = text_of(c->config, "cniVersion", "0.2.0");
     c->socket = text_of(c->config, "socket", "/run/durward/node.sock");
     c->netns = text_of(c->config, "netns", "/run/netns");
+    c->pods = text_of(c->config, "pods", "/run/objects/pods.sock");
     c->kubelet = text_of(c->config, "kubelet", "/var/lib/kubelet");
     const char *list = text_of(c->config, "name", "");
     if (strlen(list) <= POD_LIST_MAX)
@@ -164,7 +165,7 @@ int cni_read(struct cni_call *c, struct err *err)
 
 /* ---- the daemon ---- */
 
-static int meet(const char *path, struct err *err)
+static int meet(const char *path, const char *who, struct err *err)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof sa.sun_path)
@@ -173,7 +174,7 @@ static int meet(const char *path, struct err *err)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0)
         return fd;
-    err_sys(err, "the node's Durward does not answer at %s", path);
+    err_sys(err, "%s does not answer at %s", who, path);
     if (fd >= 0)
         close(fd);
     return -1;
@@ -215,16 +216,21 @@ static int get_words(struct cni_answer *a, bool lines, struct msg *m)
     return a->env ? 0 : -1;
 }
 
-static int read_answer(int fd, enum pod_op op, struct cni_answer *a, struct err *err)
+static int await(int fd, struct msg *m)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    struct msg m;
-    uint8_t end;
     int n;
     do
         n = poll(&p, 1, ANSWER_MS);
     while (n < 0 && errno == EINTR);
-    if (n <= 0 || msg_recv(fd, &m) <= 0)
+    return n <= 0 || msg_recv(fd, m) <= 0 ? -1 : 0;
+}
+
+static int read_answer(int fd, enum pod_op op, struct cni_answer *a, struct err *err)
+{
+    struct msg m;
+    uint8_t end;
+    if (await(fd, &m) < 0)
         return err_set(err, ERR_UNREADY, "the node's Durward has ended, or takes too long");
     int r = m.type == W_POD_DONE && msg_get_u8(&m, &end) == 0 && end < POD_ENDS &&
                     msg_get_str(&m, a->text, sizeof a->text) == 0 &&
@@ -241,7 +247,7 @@ static int read_answer(int fd, enum pod_op op, struct cni_answer *a, struct err 
 int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err)
 {
     struct msg m;
-    int fd = meet(c->socket, err);
+    int fd = meet(c->socket, "the node's Durward", err);
     if (fd < 0)
         return -1;
     ret->met = true;
@@ -252,4 +258,47 @@ int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err)
     msg_done(&m);
     close(fd);
     return r;
+}
+
+/* ---- who the pod is ---- */
+
+static int read_facts(struct cni_call *c, struct msg *m, struct err *err)
+{
+    uint8_t known;
+    char why[POD_TEXT_MAX];
+    if (m->type == W_POD_FACTS && msg_get_u8(m, &known) == 0 && known <= 1) {
+        if (known && pod_facts_get(&c->q.facts, m) == 0 && msg_end(m) == 0) {
+            c->q.facts.known = POD_KNOWN;
+            return 0;
+        }
+        if (!known && msg_get_str(m, why, sizeof why) == 0)
+            return err_set(err, ERR_DENIED, "%s", why);
+    }
+    return err_set(err, ERR_UPSTREAM, "durward-kubernetes is of another version");
+}
+
+void cni_ask_who(struct cni_call *c, struct err *why)
+{
+    struct msg m;
+    int fd = meet(c->pods, "durward-kubernetes", why);
+    pod_facts_done(&c->q.facts);
+    if (fd >= 0) {
+        msg_init(&m, W_POD_ASK);
+        msg_put_str(&m, c->q.ns);
+        msg_put_str(&m, c->q.name);
+        msg_put_str(&m, c->q.uid);
+        int r = msg_send(fd, &m);
+        msg_done(&m);
+        if (r < 0 || await(fd, &m) < 0) {
+            err_set(why, ERR_UNREADY, "durward-kubernetes has ended, or takes too long");
+        } else {
+            (void)read_facts(c, &m, why);
+            msg_done(&m);
+        }
+        close(fd);
+    }
+    if (c->q.facts.known != POD_KNOWN) {
+        pod_facts_done(&c->q.facts);
+        c->q.facts.known = POD_ASKED_IN_VAIN;
+    }
 }

@@ -47,8 +47,25 @@ static int pass_on(const struct cni_call *c)
     return put(result);
 }
 
+/* The daemon decides whether it has to know who the pod is; the API server says it, not the pod. */
+static int ask_for_pod(struct cni_call *c, struct cni_answer *a, struct err *err)
+{
+    struct err why = {0};
+    int asked = cni_ask(c, a, err);
+    if (asked < 0 || a->end != POD_WHO)
+        return asked;
+    free(a->env);
+    *a = (struct cni_answer){.env = NULL};
+    cni_ask_who(c, &why);
+    asked = cni_ask(c, a, err);
+    size_t n = strlen(a->text);
+    if (asked == 0 && a->end == POD_REFUSED && why.text[0])
+        snprintf(a->text + n, sizeof a->text - n, ": %s", why.text);
+    return asked;
+}
+
 /* The way out stands, or the pod does not start. */
-static int add(const struct cni_call *c)
+static int add(struct cni_call *c)
 {
     struct err err = {0};
     struct cni_answer a = {.env = NULL};
@@ -57,7 +74,7 @@ static int add(const struct cni_call *c)
                     "durward-cni stands behind a plugin that makes the pod's interface");
     if (cni_pin(c, &err) < 0)
         return fail(c, CNI_AGAIN, err.text);
-    int asked = cni_ask(c, &a, &err);
+    int asked = ask_for_pod(c, &a, &err);
     if (asked == 0 && a.end == POD_OK && cni_lay_env(c, &a, &err) == 0) {
         free(a.env);
         return pass_on(c);

@@ -116,13 +116,52 @@ static struct sorting *sorted(const json_t *bindings)
     return list;
 }
 
+/* As node.namespaces has it, of one binding. */
+static json_t *entry_of(const json_t *spec)
+{
+    json_t *labels = json_object_get(spec, "labels");
+    json_t *accounts = json_object_get(spec, "serviceAccounts");
+    json_t *v = json_pack("{s:O?}", "policy", json_object_get(spec, "policy"));
+    int bad = v == NULL || (labels && json_object_set(v, "labels", labels) < 0) ||
+              (accounts && json_object_set(v, "accounts", accounts) < 0);
+    if (!bad)
+        return v;
+    json_decref(v);
+    return NULL;
+}
+
+static bool is_whole(const json_t *entry)
+{
+    return !json_object_get(entry, "labels") && !json_object_get(entry, "accounts");
+}
+
+static bool has_whole(const json_t *bindings)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach(bindings, i, one) if (is_whole(one)) return true;
+    return false;
+}
+
+static int add_to(json_t *namespaces, const char *ns, const json_t *spec, struct err *err)
+{
+    json_t *list = json_object_get(namespaces, ns), *one = entry_of(spec);
+    if (list == NULL && json_object_set_new(namespaces, ns, list = json_array()) < 0)
+        list = NULL;
+    if (list && one && is_whole(one) && has_whole(list))
+        err_set(err, ERR_PARSE, "the namespace %.63s is bound by an older PolicyBinding", ns);
+    int bad = list == NULL || one == NULL || json_array_append(list, one) < 0 ? -1 : 0;
+    json_decref(one);
+    return bad;
+}
+
 /* All of its namespaces, or none. */
 static int add_binding(const struct kube_base *base, const json_t *object, json_t *objects,
                        json_t *verdicts)
 {
     struct err err = {0};
     const char *name = text_in(object, "metadata", "name");
-    json_t *to = json_object_get(objects, "namespaces"), *tried = json_deep_copy(objects), *one;
+    json_t *tried = json_deep_copy(objects), *one;
     const json_t *spec = json_object_get(object, "spec");
     json_t *wanted = json_object_get(tried, "namespaces");
     size_t i;
@@ -130,10 +169,8 @@ static int add_binding(const struct kube_base *base, const json_t *object, json_
     json_array_foreach(json_object_get(spec, "namespaces"), i, one)
     {
         const char *ns = json_string_value(one);
-        if (ns && json_object_get(to, ns))
-            err_set(&err, ERR_PARSE, "the namespace %.63s is bound by an older PolicyBinding", ns);
-        else if (ns)
-            bad |= json_object_set(wanted, ns, json_object_get(spec, "policy"));
+        if (ns)
+            bad |= add_to(wanted, ns, spec, &err);
     }
     if (!bad && err.code == ERR_NONE && try(base, tried, NULL, &err) == 0)
         bad |= json_object_set(objects, "namespaces", wanted);

@@ -1,12 +1,14 @@
-/* durward-kubernetes: the objects of a cluster, brought to a node's daemon (`node`), judged where
- * they are applied (`review`), and told what became of them (`status`). It has its service
- * account's token; secrets, sandboxes and the daemon's API it does not see. */
+/* durward-kubernetes: the objects of a cluster, brought to a node's daemon (`node`, which tells the
+ * node's CNI plugin of pods as well), judged where they are applied (`review`), and told what
+ * became of them (`status`). It has its service account's token; secrets, sandboxes and the
+ * daemon's API it does not see. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include "kube_client.h"
 #include "kube_file.h"
 #include "kube_objects.h"
+#include "kube_pod.h"
 #include "kube_review.h"
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
@@ -26,7 +29,7 @@ enum {
 };
 
 struct options {
-    const char *api, *ca, *token, *config, *listen, *name, *webhook;
+    const char *api, *ca, *token, *config, *listen, *name, *webhook, *pods;
 };
 
 struct keeper {
@@ -39,13 +42,16 @@ struct keeper {
 static const char usage[] =
     "usage: durward-kubernetes node|status|review -c FILE [OPTION...]\n"
     "\n"
-    "  node    keep node.objects of FILE as the cluster's Policies and PolicyBindings say\n"
+    "  node    keep node.objects of FILE as the cluster's Policies and PolicyBindings say, and\n"
+    "          tell durward-cni what the API server says of a pod\n"
     "  status  write into each object's status what the compiler says of it\n"
     "  review  answer the API server whether a Policy is good\n"
     "\n"
     "  -c FILE          the daemon's configuration\n"
     "  --api HOST:PORT  of the API server (default: $KUBERNETES_SERVICE_HOST and _PORT)\n"
     "  --ca FILE, --token FILE  (default: the service account's)\n"
+    "  --pods PATH      of node: the socket where durward-cni asks (default: "
+    "/run/objects/pods.sock)\n"
     "  --listen ADDRESS:PORT, --name NAME, --webhook NAME  of review (default: 0.0.0.0:8443,\n"
     "                   durward-policies.durward.svc, durward-policies)\n";
 
@@ -53,6 +59,13 @@ static void on_end(int sig)
 {
     (void)sig;
     _exit(0); /* what is written is written whole */
+}
+
+/* Whoever started the program starts it again, and with it the other process. */
+static void on_child(int sig)
+{
+    (void)sig;
+    _exit(1);
 }
 
 /* The same thing once. */
@@ -237,6 +250,22 @@ static void keep(struct keeper *k)
     }
 }
 
+/* A process of its own answers the plugin, so that nobody waits while all is listed anew. */
+static int begin_pods(const struct keeper *k, struct err *err)
+{
+    signal(SIGCHLD, on_child);
+    pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        return err_sys(err, "fork");
+    if (pid > 0)
+        return 0;
+    signal(SIGCHLD, SIG_DFL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+        (void)kube_pods(&k->kube, k->options->pods, err);
+    fprintf(stderr, "durward-kubernetes: %s\n", err->text);
+    _exit(1);
+}
+
 /* ---- words ---- */
 
 static int read_options(int argc, char **argv, struct options *o)
@@ -244,7 +273,7 @@ static int read_options(int argc, char **argv, struct options *o)
     static const struct option table[] = {
         {"config", 1, NULL, 'c'},  {"api", 1, NULL, 'a'},    {"ca", 1, NULL, 'r'},
         {"token", 1, NULL, 't'},   {"listen", 1, NULL, 'l'}, {"name", 1, NULL, 'n'},
-        {"webhook", 1, NULL, 'w'}, {NULL, 0, NULL, 0},
+        {"webhook", 1, NULL, 'w'}, {"pods", 1, NULL, 'p'},   {NULL, 0, NULL, 0},
     };
     int c;
     while ((c = getopt_long(argc, argv, "c:", table, NULL)) >= 0) {
@@ -255,6 +284,7 @@ static int read_options(int argc, char **argv, struct options *o)
                           : c == 'l' ? &o->listen
                           : c == 'n' ? &o->name
                           : c == 'w' ? &o->webhook
+                          : c == 'p' ? &o->pods
                                      : NULL;
         if (to == NULL)
             return -1;
@@ -281,7 +311,8 @@ int main(int argc, char **argv)
                         .token = ACCOUNT "token",
                         .listen = "0.0.0.0:8443",
                         .name = "durward-policies.durward.svc",
-                        .webhook = "durward-policies"};
+                        .webhook = "durward-policies",
+                        .pods = "/run/objects/pods.sock"};
     struct keeper k = {.options = &o};
     if (read_options(argc, argv, &o) < 0) {
         fputs(usage, stderr);
@@ -296,6 +327,8 @@ int main(int argc, char **argv)
     k.status = strcmp(verb, "status") == 0;
     if (r == 0 && strcmp(verb, "review") == 0)
         r = kube_review(&listener, &err);
+    else if (r == 0 && strcmp(verb, "node") == 0 && begin_pods(&k, &err) < 0)
+        r = -1;
     else if (r == 0 && (k.status || strcmp(verb, "node") == 0))
         keep(&k);
     else if (r == 0)

@@ -18,6 +18,50 @@ bool pod_word_ok(const char *s, size_t max)
     return true;
 }
 
+/* ---- what the API server says of it ---- */
+
+/* KEY=VALUE, where KEY may have one prefix and VALUE may be empty. */
+static bool fact_label_ok(const char *s)
+{
+    const char *is = strchr(s, '=');
+    if (is == NULL || is == s || strlen(s) > POD_LABEL_MAX)
+        return false;
+    for (const char *p = s; *p; p++)
+        if (p != is && !ascii_is_alnum(*p) && strchr(p < is ? "-_./" : "-_.", *p) == NULL)
+            return false;
+    return true;
+}
+
+bool pod_facts_ok(const struct pod_facts *f)
+{
+    bool ok = pod_word_ok(f->account, POD_ACCOUNT_MAX) && f->labels.n <= POD_LABELS_MAX;
+    for (size_t i = 0; ok && i < f->labels.n; i++)
+        ok = fact_label_ok(f->labels.v[i]);
+    return ok;
+}
+
+void pod_facts_put(const struct pod_facts *f, struct msg *m)
+{
+    msg_put_str(m, f->account);
+    strlist_put(&f->labels, m);
+}
+
+int pod_facts_get(struct pod_facts *f, struct msg *m)
+{
+    return msg_get_str(m, f->account, sizeof f->account) < 0 || strlist_get(&f->labels, m) < 0 ||
+                   !pod_facts_ok(f)
+               ? -1
+               : 0;
+}
+
+void pod_facts_done(struct pod_facts *f)
+{
+    strlist_done(&f->labels);
+    memset(f, 0, sizeof *f);
+}
+
+/* ---- what is asked ---- */
+
 bool pod_request_ok(const struct pod_request *r)
 {
     bool one = r->op == POD_ADD || r->op == POD_DEL || r->op == POD_CHECK;
@@ -28,6 +72,8 @@ bool pod_request_ok(const struct pod_request *r)
          !pod_word_ok(r->netns, POD_NETNS_MAX) || (r->uid[0] && !pod_word_ok(r->uid, POD_UID_MAX))))
         return false;
     if ((r->op == POD_ADD || r->op == POD_GC) && !pod_word_ok(r->list, POD_LIST_MAX))
+        return false;
+    if (r->facts.known == POD_KNOWN && !pod_facts_ok(&r->facts))
         return false;
     for (unsigned i = 0; i < r->n_listed; i++)
         if (!pod_word_ok(r->listed[i], POD_CONTAINER_MAX))
@@ -55,6 +101,9 @@ void pod_request_put(const struct pod_request *r, struct msg *m)
     msg_put_str(m, r->uid);
     msg_put_str(m, r->netns);
     msg_put_str(m, r->list);
+    msg_put_u8(m, (uint8_t)r->facts.known);
+    if (r->facts.known == POD_KNOWN)
+        pod_facts_put(&r->facts, m);
 }
 
 static int get_listed(struct pod_request *r, struct msg *m)
@@ -71,6 +120,15 @@ static int get_listed(struct pod_request *r, struct msg *m)
     return 0;
 }
 
+static int get_known(struct pod_facts *f, struct msg *m)
+{
+    uint8_t known;
+    if (msg_get_u8(m, &known) < 0 || known >= POD_KNOWNS)
+        return -1;
+    f->known = (enum pod_known)known;
+    return known == POD_KNOWN ? pod_facts_get(f, m) : 0;
+}
+
 static int get_fields(struct pod_request *r, struct msg *m)
 {
     if (r->op == POD_STATUS)
@@ -84,7 +142,7 @@ static int get_fields(struct pod_request *r, struct msg *m)
     return msg_get_str(m, r->ns, sizeof r->ns) < 0 || msg_get_str(m, r->name, sizeof r->name) < 0 ||
                    msg_get_str(m, r->uid, sizeof r->uid) < 0 ||
                    msg_get_str(m, r->netns, sizeof r->netns) < 0 ||
-                   msg_get_str(m, r->list, sizeof r->list) < 0
+                   msg_get_str(m, r->list, sizeof r->list) < 0 || get_known(&r->facts, m) < 0
                ? -1
                : 0;
 }
@@ -104,6 +162,7 @@ void pod_request_done(struct pod_request *r)
     free(r->listed);
     r->listed = NULL;
     r->n_listed = 0;
+    pod_facts_done(&r->facts);
 }
 
 /* ---- which pod ---- */

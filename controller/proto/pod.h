@@ -8,7 +8,7 @@
 #ifndef DURWARD_POD_H
 #define DURWARD_POD_H
 
-#include "ipc_msg.h"
+#include "strlist.h"
 
 enum {
     POD_NAME_MAX = 253,     /* of a pod: a name of DNS */
@@ -22,6 +22,9 @@ enum {
     POD_INBOUND_MAX = 32,  /* entries of one W_POD_INBOUND, of each of its two sorts */
     POD_LIST_MAX = 128,    /* the name of a list of plugins: of the configuration */
     POD_IFNAME_MAX = 16,
+    POD_ACCOUNT_MAX = 253,
+    POD_LABELS_MAX = 64, /* of a pod that is bound by its labels */
+    POD_LABEL_MAX = 384, /* KEY=VALUE */
 };
 
 #define POD_PIN    "durward-" /* the outer namespace is pinned as this and the container's id */
@@ -34,11 +37,27 @@ enum pod_end {
     POD_OK = 0,
     POD_UNBOUND, /* of a namespace that is left as it is */
     POD_REFUSED, /* text says why */
+    POD_WHO,     /* ask the API server about the pod, and then again */
     POD_ENDS
 };
 
+/* What the API server says of a pod. The pod itself is not asked. */
+enum pod_known { POD_NOT_ASKED, POD_ASKED_IN_VAIN, POD_KNOWN, POD_KNOWNS };
+struct pod_facts {
+    enum pod_known known;
+    char account[POD_ACCOUNT_MAX + 1]; /* its service account */
+    struct strlist labels;             /* KEY=VALUE */
+};
+bool pod_facts_ok(const struct pod_facts *f);
+/* account:str n × label:str. */
+void pod_facts_put(const struct pod_facts *f, struct msg *m);
+/* Those of a pod that is known; -1: malformed. pod_facts_done in either case. */
+int pod_facts_get(struct pod_facts *f, struct msg *m) WUNUSED;
+void pod_facts_done(struct pod_facts *f);
+
 /* W_POD, plugin → controller: op:u8; of all but STATUS and GC then container:str; of ADD then
- * namespace:str name:str uid:str netns:str list:str; of GC list:str n × container:str.
+ * namespace:str name:str uid:str netns:str list:str known:u8 and, if it is POD_KNOWN, facts; of GC
+ * list:str n × container:str.
  * To GC the answer's words are the containers of other lists. */
 struct pod_request {
     enum pod_op op;
@@ -46,6 +65,7 @@ struct pod_request {
     char ns[POD_NAMESPACE_MAX + 1], name[POD_NAME_MAX + 1], uid[POD_UID_MAX + 1];
     char netns[POD_NETNS_MAX + 1];
     char list[POD_LIST_MAX + 1]; /* whose plugin it is: GC is of one list's pods alone */
+    struct pod_facts facts;
     unsigned n_listed;
     char (*listed)[POD_CONTAINER_MAX + 1]; /* malloc'd */
 };

@@ -131,16 +131,71 @@ static void on_added(void *arg, struct managed_sandbox *r, const char *why)
         client_free(a);
 }
 
-static struct managed_sandbox *add(struct controller *c, const struct pod_request *q,
+/* What decides about the pod is kept with it, as it was when it began: a label that is changed
+ * later changes nothing. */
+static int keep_facts(json_t *pod, const struct pod_facts *f)
+{
+    json_t *labels = json_object();
+    int bad = json_object_set_new(pod, "account", json_string(f->account));
+    for (size_t i = 0; i < f->labels.n; i++) {
+        const char *label = f->labels.v[i], *is = strchr(label, '=');
+        char key[POD_LABEL_MAX + 1];
+        snprintf(key, sizeof key, "%.*s", (int)(is - label), label);
+        bad |= json_object_set_new(labels, key, json_string(is + 1));
+    }
+    return json_object_set_new(pod, "labels", labels) | bad;
+}
+
+static json_t *described(const struct pod_request *q)
+{
+    json_t *pod =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "netns", q->netns, "container", q->container,
+                  "uid", q->uid, "namespace", q->ns, "name", q->name, "list", q->list);
+    if (q->facts.known == POD_KNOWN && keep_facts(pod, &q->facts) < 0) {
+        json_decref(pod);
+        pod = NULL;
+    }
+    return pod;
+}
+
+/* By what is kept of it, and the configuration of now. */
+static enum config_node_choice choose(const struct controller *c, const json_t *pod,
+                                      const char *two[2])
+{
+    const char *ns = json_string_value(json_object_get(pod, "namespace"));
+    struct config_node_pod facts = {json_string_value(json_object_get(pod, "account")),
+                                    json_object_get(pod, "labels")};
+    return config_node_choose(ns ? config_node_namespace(c->config, ns) : NULL, &facts, two);
+}
+
+static void why_not(enum config_node_choice got, const char *ns, const char *const two[2],
+                    char text[POD_TEXT_MAX])
+{
+    if (got == CONFIG_NODE_AMBIGUOUS)
+        snprintf(
+            text, POD_TEXT_MAX,
+            "bindings of the namespace %s give this pod the policies %s and %s: let its labels "
+            "and its service account name one",
+            ns, two[0], two[1]);
+    else if (got == CONFIG_NODE_UNKNOWN)
+        snprintf(text, POD_TEXT_MAX,
+                 "pods of the namespace %s are bound by label or service account, and the API "
+                 "server cannot be asked for this one's",
+                 ns);
+    else
+        snprintf(text, POD_TEXT_MAX,
+                 "the node's configuration has no policy for the namespace %s, or none for this "
+                 "pod; name it under node.namespaces, or under node.unbound",
+                 ns);
+}
+
+static struct managed_sandbox *add(struct controller *c, const struct pod_request *q, json_t *pod,
                                    const char *policy, struct err *err)
 {
     if (find(c, q->container)) {
         err_set(err, ERR_DENIED, "the pod %s has its way out already", q->container);
         return NULL;
     }
-    json_t *pod =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "netns", q->netns, "container", q->container,
-                  "uid", q->uid, "namespace", q->ns, "name", q->name, "list", q->list);
     json_t *labels =
         json_pack("{s:s, s:s}", "kubernetes.namespace", q->ns, "kubernetes.pod", q->name);
     struct managed_sandbox_wish w = {.policy = policy,
@@ -149,33 +204,41 @@ static struct managed_sandbox *add(struct controller *c, const struct pod_reques
                                      .ttl = FOR_EVER_S,
                                      .on_idle = IDLE_DELETE,
                                      .on_soft = IDLE_PAUSE};
-    struct managed_sandbox *r = pod && labels ? managed_sandbox_new(c, &w, err)
-                                              : (err_set(err, ERR_INTERNAL, "out of memory"), NULL);
-    json_decref(pod);
+    struct managed_sandbox *r = labels ? managed_sandbox_new(c, &w, err)
+                                       : (err_set(err, ERR_INTERNAL, "out of memory"), NULL);
     json_decref(labels);
     return r;
 }
 
-static void on_add(struct pod_client *a, const struct pod_request *q)
+/* Where a binding is an object, one by label may come later: what it will ask for is asked now. */
+static bool is_asked_for(const struct controller *c, enum config_node_choice got)
+{
+    const struct config_node *node = config_node(c->config);
+    return got == CONFIG_NODE_UNKNOWN || (got == CONFIG_NODE_BOUND && node->objects);
+}
+
+static void begin(struct pod_client *a, const struct pod_request *q, json_t *pod)
 {
     struct controller *c = a->pods->controller;
     struct err err = {0};
     char text[POD_TEXT_MAX];
-    const struct config_node_namespace *n = config_node_namespace(c->config, q->ns);
-    if (n == NULL) {
-        snprintf(text, sizeof text,
-                 "the node's configuration has no policy for the namespace %s; name it under "
-                 "node.namespaces, or under node.unbound",
-                 q->ns);
+    const char *two[2];
+    enum config_node_choice got = choose(c, pod, two);
+    if (got == CONFIG_NODE_UNBOUND) {
+        answer(a, POD_UNBOUND, "", NULL);
+        return;
+    }
+    if (q->facts.known == POD_NOT_ASKED && is_asked_for(c, got)) {
+        answer(a, POD_WHO, "", NULL);
+        return;
+    }
+    if (got != CONFIG_NODE_BOUND) {
+        why_not(got, q->ns, two, text);
         controller_record(c, q->name, "pod_refused", text);
         answer(a, POD_REFUSED, text, NULL);
         return;
     }
-    if (n->policy == NULL) {
-        answer(a, POD_UNBOUND, "", NULL);
-        return;
-    }
-    struct managed_sandbox *r = add(c, q, n->policy, &err);
+    struct managed_sandbox *r = add(c, q, pod, two[0], &err);
     if (r == NULL) {
         answer(a, POD_REFUSED, err.text, NULL);
         return;
@@ -185,6 +248,16 @@ static void on_add(struct pod_client *a, const struct pod_request *q)
         a->waits = false;
         answer(a, POD_REFUSED, "out of memory", NULL);
     }
+}
+
+static void on_add(struct pod_client *a, const struct pod_request *q)
+{
+    json_t *pod = described(q);
+    if (pod)
+        begin(a, q, pod);
+    else
+        answer(a, POD_REFUSED, "out of memory", NULL);
+    json_decref(pod);
 }
 
 /* ---- the others ---- */
@@ -342,31 +415,29 @@ static void soon(struct pods *p)
         event_add(p->again, &tick);
 }
 
-/* By the policy that its namespace has now; where it has none any more it stays without a way out,
- * until its cluster ends it. */
+/* By the policy that its bindings give it now; where it has none any more it stays without a way
+ * out, until its cluster ends it. */
 static void begin_again(struct managed_sandbox *r)
 {
     struct err err = {0};
-    const char *name = json_string_value(json_object_get(r->pod, "namespace"));
-    const struct config_node_namespace *ns =
-        name ? config_node_namespace(r->controller->config, name) : NULL;
+    const char *two[2];
+    enum config_node_choice got = choose(r->controller, r->pod, two);
     unsigned doubled = r->pod_tries < AGAIN_DOUBLED ? r->pod_tries : AGAIN_DOUBLED;
     r->pod_tries++;
     r->pod_due = now_ms() + ((int64_t)AGAIN_MS << doubled);
-    if (ns == NULL || ns->policy == NULL)
+    if (got != CONFIG_NODE_BOUND)
         return;
-    snprintf(r->policy, sizeof r->policy, "%s", ns->policy);
+    snprintf(r->policy, sizeof r->policy, "%s", two[0]);
     if (managed_sandbox_wake(r, &err) < 0)
         proc_log("%s: %s", r->id, err.text);
 }
 
-/* Has its namespace another policy, or none, since it began? */
+/* Do the bindings give it another policy, or none, since it began? */
 static bool is_moved(const struct managed_sandbox *r)
 {
-    const char *name = json_string_value(json_object_get(r->pod, "namespace"));
-    const struct config_node_namespace *ns =
-        name ? config_node_namespace(r->controller->config, name) : NULL;
-    return ns == NULL || ns->policy == NULL || strcmp(ns->policy, r->policy) != 0;
+    const char *two[2];
+    return choose(r->controller, r->pod, two) != CONFIG_NODE_BOUND ||
+           strcmp(two[0], r->policy) != 0;
 }
 
 /* One that is just being made, or taken over, is looked at again until it runs. */
@@ -375,7 +446,7 @@ static bool end_moved(struct managed_sandbox *r)
     if (!is_moved(r))
         return false;
     if (r->state == MANAGED_SANDBOX_RUNNING && r->sandbox)
-        sandbox_end(r->sandbox, 0, "its namespace has another policy");
+        sandbox_end(r->sandbox, 0, "its bindings give it another policy, or none");
     return true;
 }
 

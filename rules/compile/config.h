@@ -262,11 +262,42 @@ struct config_template {
 };
 
 /* `node`: the pods of a Kubernetes node. */
-enum { CONFIG_NODE_RANGES_MAX = 64, CONFIG_NODE_NAMESPACES_MAX = 1024 };
+enum {
+    CONFIG_NODE_RANGES_MAX = 64,
+    CONFIG_NODE_NAMESPACES_MAX = 1024,
+    CONFIG_NODE_BINDINGS_MAX = 256, /* of a namespace */
+    CONFIG_NODE_LABELS_MAX = 16,    /* of a binding */
+    CONFIG_NODE_ACCOUNTS_MAX = 64,
+};
+
+/* Pods of a namespace that have all of these labels, and one of these service accounts. */
+struct config_node_binding {
+    const char *policy;
+    const json_t *labels;        /* an object of texts; NULL: whatever they are */
+    const char *const *accounts; /* n_accounts 0: whichever it is */
+    size_t n_accounts;
+};
 
 struct config_node_namespace {
     const char *name;
-    const char *policy; /* NULL: its pods are left as they are */
+    bool unbound;       /* its pods are left as they are */
+    const char *policy; /* of pods that none of the bindings is of; NULL: they do not start */
+    struct config_node_binding *bindings;
+    size_t n_bindings;
+};
+
+/* What the API server says of a pod. */
+struct config_node_pod {
+    const char *account;  /* NULL: nobody asked */
+    const json_t *labels; /* an object of texts */
+};
+
+enum config_node_choice {
+    CONFIG_NODE_BOUND,
+    CONFIG_NODE_UNBOUND,   /* left as it is */
+    CONFIG_NODE_NONE,      /* there is no policy for it */
+    CONFIG_NODE_UNKNOWN,   /* it is decided by labels or account, and nobody asked for them */
+    CONFIG_NODE_AMBIGUOUS, /* bindings of several policies are of it: two[] of them */
 };
 
 struct config_node {
@@ -285,7 +316,7 @@ struct config *config_load(const char *path, struct err *err);
 struct config *config_check(const char *path, void (*fn)(void *arg, const char *text), void *arg);
 struct config *config_parse(struct slice text, const char *name, struct err *err);
 /* The same with these objects, in place of what node.objects names: { policies: { NAME: POLICY },
- * namespaces: { NAME: POLICY'S NAME } }. */
+ * namespaces: { NAME: POLICY'S NAME or bindings } }. */
 struct config *config_parse_with(struct slice text, const char *name, const json_t *objects,
                                  struct err *err);
 /* What such a file holds, a new reference; an empty object where there is no file. NULL with err.
@@ -330,6 +361,9 @@ const struct config_node *config_node(const struct config *c);
 bool config_node_same(const struct config *a, const struct config *b);
 /* NULL: nothing is said of this namespace, so that its pods do not start. */
 const struct config_node_namespace *config_node_namespace(const struct config *c, const char *name);
+/* Which policy a pod of this namespace (NULL: as above) has: two[0], where it has one. */
+enum config_node_choice config_node_choose(const struct config_node_namespace *n,
+                                           const struct config_node_pod *pod, const char *two[2]);
 /* A rule of this policy names that server. */
 bool config_mcp_allowed(const struct config *c, const char *policy, const char *name);
 const struct config_proxy *config_upstream_proxy(const struct config *c); /* NULL: none */

@@ -4,10 +4,12 @@ paths, methods and credentials as for any sandbox; what is closed; who may conne
 deaths of daemon, roles and keeper; CHECK, STATUS, GC, DEL."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -247,6 +249,90 @@ def answered(t, pod, command, *fields):
         os.rmdir(os.path.dirname(path))
 
 
+class Facts:
+    """In durward-kubernetes' place: what it says of a pod, at the socket that the plugin asks."""
+
+    def __init__(self, t):
+        self.path, self.asked, self.says = os.path.join(tempfile.mkdtemp(prefix="dwpods."), "s"), [], None
+        t.cleanup(lambda: shutil.rmtree(os.path.dirname(self.path)))
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.path)
+        self.listener.listen(8)
+        t.cleanup(self.listener.close)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                c = self.listener.accept()[0]
+            except OSError:
+                return
+            with c:
+                got = wire.messages(c.recv(1 << 16))[0][1]
+                self.asked.append([got.text() for _ in range(3)])
+                if self.says is not None:
+                    c.send(wire.message(wire.POD_FACTS, *self.says))
+
+    def say(self, account, *labels):
+        self.says = [wire.u8(1), wire.text(account), wire.u32(len(labels))] + [wire.text(x) for x in labels]
+
+
+def by_pod(t, s, node):
+    """Bindings by label and service account, of which the API server's word counts and no other."""
+    facts, kept = Facts(t), dict(s.d.extra["node"]["namespaces"])
+    s.d.policies["strict"] = {"rules": [{"allow": "deps.example.com"}]}
+
+    def bound(*bindings):
+        s.d.extra["node"]["namespaces"] = dict(kept, mixed=list(bindings))
+        s.d.save()
+        r = s.d.command("reload", "--socket", s.d.socket)
+        t.eq(r.returncode, 0, "bindings by label and account load") or t.diag(r.stderr)
+    labelled, accounted = {"policy": "coder", "labels": {"role": "coder"}}, {"policy": "strict", "accounts": ["reviewer"]}
+    bound(labelled, accounted)
+    n = 0
+
+    def add(account, *labels, says=None, path=facts.path):
+        nonlocal n
+        n += 1
+        pod = node.pod("mixed%d" % n)
+        facts.say(account, *labels)
+        facts.says = says or facts.says
+        return (pod,) + pod.call("ADD", "mixed", pod.config(pods=path))
+
+    def policy(pod):
+        return [x["policy"] for x in api.Api(s.d.socket).list()["sandboxes"] if x["labels"]["kubernetes.pod"] == pod.name]
+    pod, code, said = add("default", "app=x", "role=coder")
+    t.eq((code, policy(pod)), (0, ["coder"]), "a pod with the label has the policy that is bound by it") or t.diag(str(said), s.d.diagnostics())
+    t.eq(facts.asked, [["mixed", pod.name, pod.uid]], "the plugin has asked for that pod, by its uid")
+    t.eq(policy(add("reviewer")[0]), ["strict"], "one of the service account has its policy")
+    for what, want, args, more in (
+            ("a pod that two policies are bound to", "policies coder and strict", ("reviewer", "role=coder"), {}),
+            ("one that none is bound to", "no policy for the namespace mixed", ("default", "role=other"), {}),
+            ("one that nobody can say anything of", "does not answer", ("x",), {"path": "/nonexistent/s"}),
+            ("one that the API server does not have", "another pod", ("x",), {"says": [wire.u8(0), wire.text("another pod")]}),
+            ("one with a label that is none", "another version", ("x", "role=coder\nrole"), {}),
+            ("one whose labels are cut short", "another version", ("x",), {"says": [wire.u8(1), wire.text("x"), wire.u32(2), wire.text("a=b")]})):
+        pod, code, said = add(*args, **more)
+        t.ok(code == 1 and want in said["msg"] and policy(pod) == [] and not os.path.exists(pod.pin), what + " does not start", str(said))
+    pod, code, said = add("default", "role=coder")
+    bound(labelled, dict(accounted, labels={"role": "coder"}), {"policy": "strict"})
+    t.ok(pod.call("CHECK")[0] == 0 and policy(pod) == ["coder"], "a binding that is not of a pod that runs changes nothing for it")
+    facts.say("default", "role=other")
+    asked = len(facts.asked)
+    bound({"policy": "coder", "labels": {"role": "other"}}, {"policy": "strict", "labels": {"role": "coder"}})
+    t.ok(tap.wait_for(lambda: policy(pod) == ["strict"] and pod.call("CHECK")[0] == 0, 15, 0.1),
+         "one that is counts for it, by the labels that it had when it began", s.d.diagnostics())
+    t.eq(len(facts.asked), asked, "for which nobody is asked again")
+    bound({"policy": "coder", "labels": {"role": "coder"}}, {"policy": "strict", "labels": {"role": "coder"}})
+    t.ok(tap.wait_for(lambda: pod.call("CHECK")[0] != 0, 5, 0.1), "and when two policies are bound to it, it has no way out")
+    s.d.extra["node"]["namespaces"] = kept
+    s.d.save()
+    s.d.command("reload", "--socket", s.d.socket)
+    for x in [p for p in node.pods if p.name.startswith("mixed")]:
+        x.call("DEL")
+    t.ok(tap.wait_for(lambda: not any(policy(x) for x in node.pods if x.name.startswith("mixed")), 10, 0.1), "they are deleted")
+
+
 def lies(t, s, node):
     """Who answers for the daemon chooses neither what the plugin, which is root, writes to, nor what stands there."""
     pod = node.pod("lied", bare=True)
@@ -386,6 +472,7 @@ def test(t):
     t.part(inbound, t, s, node, pod)
     t.part(deaths, t, s, node, pod)
     t.part(lies, t, s, node)
+    t.part(by_pod, t, s, node)
     t.part(moved, t, s, node, pod)
     t.part(reloaded, t, s, node, pod)
     t.part(exchanged, t, s, node, pod)

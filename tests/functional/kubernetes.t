@@ -269,9 +269,9 @@ def policy(name, rules, **more):
     return {"apiVersion": "durward.internal/v1alpha1", "kind": "Policy", "metadata": {"name": name}, "spec": dict({"rules": rules}, **more)}
 
 
-def binding(name, policy_name, *namespaces):
+def binding(name, policy_name, *namespaces, **more):
     return {"apiVersion": "durward.internal/v1alpha1", "kind": "PolicyBinding", "metadata": {"name": name},
-            "spec": {"policy": policy_name, "namespaces": list(namespaces)}}
+            "spec": dict({"policy": policy_name, "namespaces": list(namespaces)}, **more)}
 
 
 def manifest(name, *kinds):
@@ -321,7 +321,7 @@ def begin_objects(t, s, c):
     code, said = c.apply(*manifest("node-review.yaml"))
     t.eq(code, 0, "and the webhook") or t.diag(said)
     for who in ("durward-node:durward-node", "durward:durward-policies"):
-        may = [x for x in ("get secrets", "get pods", "create policies.durward.internal", "patch policies.durward.internal",
+        may = [x for x in ("get secrets", "list pods", "create policies.durward.internal", "patch policies.durward.internal",
                            "get configmaps", "patch validatingwebhookconfigurations/others")
                if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:" + who)[0] == 0]
         t.eq(may, [], "%s may ask for no secret, change no policy" % who)
@@ -353,6 +353,55 @@ def judged(t, c):
     t.ok(code != 0 and "environment variable is" in said, "the API server itself refuses a variable that is none", said)
     code, said = c.apply(binding("wrong", "fetcher", "kube-system"))
     t.ok(code != 0 and "have no gate" in said, "and a binding of kube-system", said)
+
+
+def by_pod(t, s, c, k):
+    """Bindings by label and by service account, of which the API server's word counts."""
+    c.namespace("mixed")
+    c.kubectl("create", "serviceaccount", "reviewer", "-n", "mixed")
+    code, said = c.apply(binding("by-label", "coder", "mixed", labels={"role": "coder"}),
+                         binding("by-account", "reader", "mixed", serviceAccounts=["reviewer"]))
+    t.eq(code, 0, "bindings by label and by service account are applied") or t.diag(said)
+    for what, more, word in (("labels: {}", {"labels": {}}, "labels"), ("a label's key", {"labels": {"a b": "c"}}, "a key is"),
+                             ("no account", {"serviceAccounts": []}, "serviceAccounts")):
+        code, said = c.apply(binding("wrong", "coder", "mixed", **more))
+        t.ok(code != 0 and word in said, "the API server refuses a binding: " + what, said)
+    t.ok(tap.wait_for(lambda: column(c, "policybinding", "by-account", ".status.accepted") == "True", 20, 0.2), "both are accepted",
+         k.said("status"))
+
+    def pod(name, account="default", **labels):
+        made = agent_pod(c, "mixed", name, metadata={"labels": labels}, serviceAccountName=account)
+        said = made.create()
+        t.ok(said is None, "the pod %s is created" % name, said)
+        return made
+    coder, reviewer = pod("coder", role="coder"), pod("reviewer", "reviewer", role="none")
+    both, none = pod("both", "reviewer", role="coder"), pod("none")
+    t.ok(coder.ready() and works(coder), "the pod with the label has the policy that is bound by it", c.events("mixed"), k.said("node"),
+         s.d.diagnostics())
+    t.ok(reviewer.ready() and status(reviewer, "https://deps.example.com/") == "200", "the pod of the account has the account's",
+         c.events("mixed"))
+    t.eq(status(reviewer, "https://api.github.com/user"), "403", "and no other")
+    t.ok(tap.wait_for(lambda: "policies reader and coder" in c.events("mixed"), 20, 0.2), "a pod that two policies are bound to does not start, "
+         "and its event says why", c.events("mixed"))
+    t.ok(tap.wait_for(lambda: "or none for this pod" in c.events("mixed"), 20, 0.2), "nor does one that none is bound to", c.events("mixed"))
+    for x in (both, none):
+        t.eq(x.get()["status"]["phase"], "Pending", "it stays pending")
+        x.delete()
+    for words in (("role=other", "--overwrite"), ("role-",)):
+        code, said = c.kubectl("label", "pod", "-n", "mixed", "coder", *words)
+        t.ok(code != 0 and "by-label goes by one of them" in said, "the label is not to be changed: %s" % words[0], said)
+    code, said = c.ask("PATCH", coder.path + "/status", {"metadata": {"labels": {"role": "x"}}}, "application/merge-patch+json")
+    t.ok(code == 422 and "by-label" in str(said), "not by way of its status either", str(said))
+    code, said = c.kubectl("label", "pod", "-n", "mixed", "coder", "other=label")
+    t.eq(code, 0, "another label is") or t.diag(said)
+    c.kubectl("delete", "validatingadmissionpolicybinding", "durward-pod-labels")
+    changed = tap.wait_for(lambda: c.kubectl("label", "pod", "-n", "mixed", "coder", "role=other", "--overwrite")[0] == 0, 20, 0.3)
+    t.ok(changed and works(coder), "where nobody refuses it the pod that runs keeps its policy")
+    s.d.stop()
+    s.d.serve()
+    t.ok(tap.wait_for(lambda: works(coder), 20, 0.2), "through a restart of the daemon, too", s.d.diagnostics())
+    for x in (coder, reviewer):
+        x.delete()
 
 
 def objects(t, s, c, k):
@@ -484,6 +533,7 @@ def test(t):
     t.part(times, t, s, c)
     k = begin_objects(t, s, c)
     t.part(judged, t, c)
+    t.part(by_pod, t, s, c, k)
     t.part(objects, t, s, c, k)
     s.clean(what="pods of a cluster")
 

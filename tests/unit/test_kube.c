@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "kube_objects.h"
+#include "kube_pod.h"
 #include "tap_main.h"
 
 #define BASE                                                                                   \
@@ -149,7 +150,9 @@ static void is(const char *policies, const char *bindings, const char *last, con
 static void test_lists(void)
 {
     is("[" POLICY("p", "[]") "]", "[" BOUND("b", "1", "p", "\"x\", \"y\"") "]", NULL,
-       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": \"p\", \"y\": \"p\"}}",
+       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": [{\"policy\": \"p\"}], "
+       "\"y\": "
+       "[{\"policy\": \"p\"}]}}",
        "{\"kind\":\"PolicyBinding\",\"name\":\"b\",\"accepted\":true,\"message\":\"\"}");
     /* a bad one harms no other, and its old version stays */
     is("[" POLICY("bad", "[{\"alow\": 1}]") "," POLICY("p", "[]") "]", "[]",
@@ -167,10 +170,72 @@ static void test_lists(void)
     /* of two bindings the older counts, and all of a binding or nothing */
     is("[" POLICY("p", "[]") "]",
        "[" BOUND("new", "2", "own", "\"x\", \"z\"") "," BOUND("old", "1", "p", "\"x\"") "]", NULL,
-       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": \"p\"}}",
+       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": [{\"policy\": \"p\"}]}}",
        "\"name\":\"new\",\"accepted\":false,\"message\":\"the namespace x is bound by an older");
     is("[]", "[" BOUND("b", "1", "own", "\"x\", \"kube-system\"") "]", NULL,
        "{\"policies\": {}, \"namespaces\": {}}", "one of the configuration's");
+}
+
+/* By label and account: beside each other, and beside the namespace's own. */
+static void test_by_pod(void)
+{
+#define BY_POD(name, made, policy, ns, more)                                                    \
+    "{\"metadata\": {\"name\": \"" name "\", \"creationTimestamp\": \"" made "\"}, \"spec\": {" \
+    "\"policy\": \"" policy "\", \"namespaces\": [" ns "], " more "}}"
+    is("[" POLICY("p", "[]") "]",
+       "[" BOUND("w", "3", "own", "\"x\"") "," BY_POD(
+           "l", "1", "p", "\"x\"",
+           "\"labels\": {\"a\": \"b\"}") "," BY_POD("s", "2", "own", "\"x\"",
+                                                    "\"serviceAccounts\": [\"t\"]") "]",
+       NULL,
+       "{\"policies\": {\"p\": {\"rules\": []}}, \"namespaces\": {\"x\": [{\"policy\": \"p\", "
+       "\"labels\": {\"a\": \"b\"}}, {\"policy\": \"own\", \"accounts\": [\"t\"]}, {\"policy\": "
+       "\"own\"}]}}",
+       "{\"kind\":\"PolicyBinding\",\"name\":\"w\",\"accepted\":true,\"message\":\"\"}");
+    /* what is said and cannot be read makes a binding of nobody, and of everybody by no means */
+    is("[]", "[" BY_POD("l", "1", "own", "\"x\"", "\"labels\": {}") "]", NULL,
+       "{\"policies\": {}, \"namespaces\": {}}", "must have 1 to");
+    is("[]", "[" BY_POD("l", "1", "own", "\"x\"", "\"serviceAccounts\": []") "]", NULL,
+       "{\"policies\": {}, \"namespaces\": {}}", "\"accepted\":false");
+    is("[]", "[" BY_POD("l", "1", "own", "\"x\"", "\"labels\": null") "]", NULL,
+       "{\"policies\": {}, \"namespaces\": {}}", "\"accepted\":false");
+}
+
+/* ---- what the API server says of a pod ---- */
+
+static int facts(const char *text, const char *uid, struct pod_facts *ret)
+{
+    struct err err = {0};
+    json_t *v = parsed(text);
+    int r = kube_pod_facts(v, uid, ret, &err);
+    json_decref(v);
+    return r;
+}
+
+static void test_facts(void)
+{
+    struct pod_facts f;
+    static const char pod[] = "{\"metadata\": {\"uid\": \"u-1\", \"labels\": {\"a\": \"b\"}}, "
+                              "\"spec\": {\"serviceAccountName\": \"t\"}}";
+    CU_ASSERT_EQUAL(facts(pod, "u-1", &f), 0);
+    CU_ASSERT_EQUAL(f.known, POD_KNOWN);
+    CU_ASSERT_STRING_EQUAL(f.account, "t");
+    CU_ASSERT_EQUAL_FATAL(f.labels.n, 1);
+    CU_ASSERT_STRING_EQUAL(f.labels.v[0], "a=b");
+    pod_facts_done(&f);
+    CU_ASSERT_EQUAL(facts(pod, "u-2", &f), -1);
+    pod_facts_done(&f);
+    CU_ASSERT_EQUAL(
+        facts("{\"metadata\": {\"uid\": \"\"}, \"spec\": {\"serviceAccountName\": \"t\"}}", "", &f),
+        -1);
+    pod_facts_done(&f);
+    CU_ASSERT_EQUAL(facts("{\"metadata\": {\"uid\": \"u-1\"}, \"spec\": {}}", "u-1", &f), -1);
+    pod_facts_done(&f);
+    CU_ASSERT_EQUAL(facts("{\"metadata\": {\"uid\": \"u-1\", \"labels\": {\"a\": 1}}, \"spec\": "
+                          "{\"serviceAccountName\": \"t\"}}",
+                          "u-1", &f),
+                    -1);
+    pod_facts_done(&f);
 }
 
 /* ---- the webhook ---- */
@@ -219,6 +284,8 @@ void suite_kube(void)
     CU_add_test(s, "what of a node a reload may change", test_same);
     CU_add_test(s, "what a daemon that runs could not take", test_injectors);
     CU_add_test(s, "what lists of objects become", test_lists);
+    CU_add_test(s, "bindings by label and account", test_by_pod);
+    CU_add_test(s, "what the API server says of a pod", test_facts);
     CU_add_test(s, "what the API server is answered", test_review);
 }
 

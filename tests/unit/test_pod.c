@@ -80,6 +80,41 @@ static void test_request(void)
     CU_ASSERT_EQUAL(passes(&r, &out), -1);
 }
 
+/* What the API server says of it comes along as it is, or the request is refused. */
+static void test_facts(void)
+{
+    static const char *const bad[] = {"nothing", "=x", "a b=c", "a=b c", "a=b/c", "a=b=c"};
+    struct pod_request r = asked(POD_ADD), out;
+    r.facts.known = POD_KNOWN;
+    snprintf(r.facts.account, sizeof r.facts.account, "builder");
+    CU_ASSERT_EQUAL(strlist_add(&r.facts.labels, "example.com/team=a-1.b_c"), 0);
+    CU_ASSERT_EQUAL(strlist_add(&r.facts.labels, "empty="), 0);
+    CU_ASSERT_EQUAL_FATAL(passes(&r, &out), 0);
+    CU_ASSERT_STRING_EQUAL(out.facts.account, "builder");
+    CU_ASSERT_EQUAL_FATAL(out.facts.labels.n, 2);
+    CU_ASSERT_STRING_EQUAL(out.facts.labels.v[0], "example.com/team=a-1.b_c");
+    pod_request_done(&out);
+    memcpy(r.facts.account, "../", 4);
+    CU_ASSERT_EQUAL(passes(&r, &out), -1);
+    pod_request_done(&out);
+    memcpy(r.facts.account, "x", 2);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        strlist_done(&r.facts.labels);
+        CU_ASSERT_EQUAL(strlist_add(&r.facts.labels, bad[i]), 0);
+        CU_ASSERT_EQUAL(passes(&r, &out), -1);
+        pod_request_done(&out);
+    }
+    strlist_done(&r.facts.labels);
+    for (int i = 0; i <= POD_LABELS_MAX; i++)
+        CU_ASSERT_EQUAL(strlist_add(&r.facts.labels, "a=b"), 0);
+    CU_ASSERT_EQUAL(passes(&r, &out), -1);
+    pod_request_done(&out);
+    pod_request_done(&r);
+    r = asked(POD_ADD), r.facts.known = POD_KNOWNS;
+    CU_ASSERT_EQUAL(passes(&r, &out), -1);
+    pod_request_done(&out);
+}
+
 static void test_listed(void)
 {
     char two[2][POD_CONTAINER_MAX + 1] = {"one", "two"};
@@ -217,11 +252,61 @@ static void test_config(void)
         parsed("{ namespaces: { a: p }, unbound: [k, l], inbound: 10.0.0.0/8 }", &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c);
     CU_ASSERT_STRING_EQUAL(config_node_namespace(c, "a")->policy, "p");
-    CU_ASSERT_PTR_NULL(config_node_namespace(c, "k")->policy);
+    CU_ASSERT_TRUE(config_node_namespace(c, "k")->unbound);
     CU_ASSERT_PTR_NULL(config_node_namespace(c, "other"));
     CU_ASSERT_STRING_EQUAL(config_node(c)->netns, "/run/netns");
     CU_ASSERT_STRING_EQUAL(config_node(c)->inbound[0], "10.0.0.0/8");
     config_unref(c);
+}
+
+/* Which policy a pod has by what is known of it: "" where it has none. */
+static void chosen(const char *bindings, const char *account, const char *labels,
+                   enum config_node_choice want, const char *policy)
+{
+    struct err err = {0};
+    char text[1024];
+    const char *two[2];
+    snprintf(text, sizeof text,
+             "version: 1\npolicies: { p: { rules: [] }, q: { rules: [] }, r: { rules: [] } }\n"
+             "node: { namespaces: { a: %s }, unbound: k }\n",
+             bindings);
+    struct config *c = config_parse(slice_str(text), "/etc/t.yaml", &err);
+    if (c == NULL)
+        fprintf(stderr, "# %s\n", err.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    json_t *own = labels ? json_loads(labels, 0, NULL) : NULL;
+    struct config_node_pod pod = {account, own};
+    enum config_node_choice got = config_node_choose(config_node_namespace(c, "a"), &pod, two);
+    if (got != want)
+        fprintf(stderr, "# %s: %d\n", bindings, (int)got);
+    CU_ASSERT_EQUAL(got, want);
+    CU_ASSERT_STRING_EQUAL(two[0] ? two[0] : "", policy);
+    CU_ASSERT_EQUAL(config_node_choose(config_node_namespace(c, "k"), &pod, two),
+                    CONFIG_NODE_UNBOUND);
+    CU_ASSERT_EQUAL(config_node_choose(config_node_namespace(c, "b"), &pod, two), CONFIG_NODE_NONE);
+    json_decref(own);
+    config_unref(c);
+}
+
+static void test_chosen(void)
+{
+#define LABELLED   "{ policy: p, labels: { x: \"1\", example.com/y: b } }"
+#define OF_ACCOUNT "{ policy: q, accounts: [s, t] }"
+    chosen("r", NULL, NULL, CONFIG_NODE_BOUND, "r");
+    chosen("[ " LABELLED ", { policy: r } ]", "default", "{\"x\": \"1\", \"example.com/y\": \"b\"}",
+           CONFIG_NODE_BOUND, "p");
+    chosen("[ " LABELLED ", { policy: r } ]", "default", "{\"x\": \"1\"}", CONFIG_NODE_BOUND, "r");
+    chosen("[ " LABELLED " ]", "default", "{\"x\": \"1\", \"example.com/y\": \"c\"}",
+           CONFIG_NODE_NONE, "");
+    chosen("[ " OF_ACCOUNT " ]", "t", "{}", CONFIG_NODE_BOUND, "q");
+    chosen("[ " OF_ACCOUNT " ]", "u", "{}", CONFIG_NODE_NONE, "");
+    chosen("[ { policy: p, labels: { x: \"1\" }, accounts: s } ]", "t", "{\"x\": \"1\"}",
+           CONFIG_NODE_NONE, "");
+    chosen("[ " LABELLED ", " OF_ACCOUNT ", { policy: r } ]", "s",
+           "{\"x\": \"1\", \"example.com/y\": \"b\"}", CONFIG_NODE_AMBIGUOUS, "p");
+    chosen("[ { policy: p, labels: { x: \"1\" } }, { policy: p, accounts: s } ]", "s",
+           "{\"x\": \"1\"}", CONFIG_NODE_BOUND, "p");
+    chosen("[ " LABELLED ", { policy: r } ]", NULL, NULL, CONFIG_NODE_UNKNOWN, "");
 }
 
 static void test_refused(void)
@@ -230,6 +315,16 @@ static void test_refused(void)
         const char *node, *want;
     } rows[] = {
         {"{ namespaces: { a: q } }", "there is no policy 'q'"},
+        {"{ namespaces: { a: [] } }", "must have 1 to"},
+        {"{ namespaces: { a: [ { labels: { x: y } } ] } }", "'policy' is missing"},
+        {"{ namespaces: { a: [ { policy: q } ] } }", "there is no policy 'q'"},
+        {"{ namespaces: { a: [ { policy: p }, { policy: p } ] } }", "a second binding"},
+        {"{ namespaces: { a: [ { policy: p, labels: {} } ] } }", "must have 1 to"},
+        {"{ namespaces: { a: [ { policy: p, labels: { \"x y\": z } } ] } }", "not a label"},
+        {"{ namespaces: { a: [ { policy: p, labels: { x: \"z z\" } } ] } }", "not a label"},
+        {"{ namespaces: { a: [ { policy: p, labels: { /x: z } } ] } }", "not a label"},
+        {"{ namespaces: { a: [ { policy: p, accounts: [\"a/b\"] } ] } }", "a service account"},
+        {"{ namespaces: { a: [ { policy: p, label: { x: y } } ] } }", "did you mean 'labels'"},
         {"{ namespaces: { A: p } }", "not the name of a namespace"},
         {"{ namespaces: { \"a/b\": p } }", "not the name of a namespace"},
         {"{ namespaces: { a: p }, unbound: a }", "named twice"},
@@ -261,6 +356,8 @@ void suite_pod(void)
     CU_add_test(s, "names that become files' names", test_words);
     CU_add_test(s, "what a plugin asks for", test_request);
     CU_add_test(s, "what a runtime still knows of", test_listed);
+    CU_add_test(s, "what the API server says of a pod", test_facts);
+    CU_add_test(s, "bindings by label and account", test_chosen);
     CU_add_test(s, "which pod the builder is told of", test_spec);
     CU_add_test(s, "where pods are, and who may connect", test_place);
     CU_add_test(s, "who connected and what was refused, apart", test_seen);

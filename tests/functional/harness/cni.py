@@ -14,7 +14,7 @@ NETNS = "/run/netns"
 
 class Node:
     def __init__(self, t, d):
-        self.t, self.d, self.n = t, d, 0
+        self.t, self.d, self.n, self.pods = t, d, 0, []
         self.id = os.getpid() % 100000
         self.net = "10.214.%d." % random.randrange(1, 250)
         self.ip = self.net + "1"
@@ -37,7 +37,8 @@ class Node:
             raise Skip("cannot make a pod's network: ip %s: %s" % (" ".join(args), r.stderr.decode().strip()))
 
     def pod(self, name, bare=False):
-        return Pod(self, name, bare)
+        self.pods.append(Pod(self, name, bare))
+        return self.pods[-1]
 
 
 class Pod:

@@ -1,0 +1,20 @@
+/* What the API server says of a pod, for the CNI plugin of this node: the pod itself is not asked,
+ * so that nothing in it chooses its policy. */
+#ifndef DURWARD_KUBE_POD_H
+#define DURWARD_KUBE_POD_H
+
+#include <jansson.h>
+
+#include "err.h"
+#include "pod.h"
+
+struct kube;
+
+/* Of a Pod object, which must be the one with this uid. pod_facts_done in either case. */
+int kube_pod_facts(const json_t *pod, const char *uid, struct pod_facts *ret, struct err *err);
+
+/* kube_pods.c: listens on a unix socket that only its owner and root open, and answers W_POD_ASK
+ * until something fails. -1 with err. */
+int kube_pods(const struct kube *k, const char *path, struct err *err);
+
+#endif

@@ -38,6 +38,10 @@ int verb_restore(int argc, char **argv);
 extern const struct arg_option sandbox_exec_options[], sandbox_snapshot_options[],
     sandbox_watch_options[], sandbox_sync_options[], sandbox_preview_options[];
 
+/* Of `login`. */
+int login_mcp(int argc, char **argv);
+extern const struct arg_option login_mcp_options[];
+
 /* And of `ca`. */
 int ca_rotate(int argc, char **argv);
 extern const struct arg_option ca_rotate_options[];

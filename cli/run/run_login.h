@@ -14,8 +14,10 @@ struct run_login {
     size_t n;
 };
 
-/* Where the program keeps it: PATH_MAX bytes. */
-void run_login_path(const struct login_format *f, char *to);
+/* Where the program keeps it: PATH_MAX bytes. of: whose it is, of a format with a file for each. */
+void run_login_path(const struct login_format *f, const char *of, char *to);
+/* fn for each such file that is there, with whose it is. */
+void run_login_each(const struct login_format *f, void (*fn)(void *arg, const char *of), void *arg);
 /* Looks at each file; zeroed before. */
 int run_login_read(const struct run_options *o, struct run_login *ret, struct err *err) WUNUSED;
 /* What stands in their place inside. Before a profile's own files, which do not replace them. */

@@ -96,8 +96,8 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                ELSE(TOKEN_URL, URL, "https://oauth2.googleapis.com/token"), TO)},
     [DERIVED_OAUTH_LOGIN] = {"${token_url}", MADE,
                              FIELDS(NEED(SESSION, KEY), NEED(TOKEN_URL, URL), TO,
-                                    NEED(CLIENT_ID, TEXT), ELSE(ENCODING, WORD, "form"),
-                                    ELSE(REFRESH, WORD, "yes"))},
+                                    MAY(CLIENT_ID, TEXT), MAY(RESOURCE, URL),
+                                    ELSE(ENCODING, WORD, "form"), ELSE(REFRESH, WORD, "yes"))},
     [DERIVED_GITHUB_APP] = {"${api}/app/installations/${installation_id}/access_tokens", MADE,
                             FIELDS(NEED(APP_ID, TEXT), NEED(INSTALLATION_ID, TEXT), NEED(KEY, KEY),
                                    ELSE(API, URL, "https://api.github.com"), TO)},
@@ -376,6 +376,9 @@ static int check_kind(const struct node *n, const struct derived_spec *spec, str
         return -1;
     if (spec->kind == DERIVED_ENTRA && !text[SPEC_CLIENT_SECRET] == !text[SPEC_ASSERTION])
         return node_fail(n, err, "'entra' takes either 'client_secret' or 'assertion'");
+    if (spec->kind == DERIVED_OAUTH_LOGIN && !text[SPEC_CLIENT_ID] == !text[SPEC_RESOURCE])
+        return node_fail(n, err,
+                         "'oauth_login' takes either 'client_id' or, of an MCP server, 'resource'");
     if (spec->kind == DERIVED_OAUTH2 && !text[SPEC_CLIENT_SECRET] && !text[SPEC_REFRESH_TOKEN])
         return node_fail(n, err, "'oauth2' needs 'client_secret', 'refresh_token' or both");
     return 0;

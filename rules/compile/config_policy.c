@@ -1,4 +1,5 @@
 /* Policies of a configuration: environment, presets, compiling. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +223,28 @@ static void add_broker_secret(struct config *c, struct config_policy *p, const s
         p->broker_secrets[of][p->n_broker_secrets[of]++] = name;
 }
 
+/* A token for an MCP server goes to that server alone: another that got it could use it there. */
+static int check_resource(const struct config_secret *s, const struct rule_entry *e,
+                          struct arena *a, struct err *err)
+{
+    const char *resource = s->derived ? s->derived->text[SPEC_RESOURCE] : NULL;
+    char text[PATTERN_MAX];
+    struct pattern outer;
+    if (resource == NULL || s->derived->kind != DERIVED_OAUTH_LOGIN)
+        return 0;
+    size_t n = strlen(resource);
+    snprintf(text, sizeof text, "%.*s/**", (int)(resource[n - 1] == '/' ? n - 1 : n), resource);
+    if (pattern_parse(a, text, &outer, err) < 0)
+        return -1;
+    for (size_t i = 0; i < e->n_arms; i++)
+        if (!pattern_contains(&outer, &e->arms[i].pattern))
+            return err_set(err, ERR_PARSE,
+                           "%s: '%s' is a token for %s, and would be sent to %s; allow that server "
+                           "alone in this rule",
+                           e->where, s->name, resource, e->arms[i].pattern.text);
+    return 0;
+}
+
 /* What others ask for: secrets granted, hosts whose ssh remotes become https. */
 static int summarise(struct config *c, struct config_policy *p, struct err *err)
 {
@@ -238,6 +261,8 @@ static int summarise(struct config *c, struct config_policy *p, struct err *err)
                            "%s: '%s' is the key of another secret and is never sent; use the "
                            "secret that is made of it",
                            e->where, cred->secret);
+        if (cred && check_resource(config_secret(c, cred->secret), e, c->arena, err) < 0)
+            return -1;
         if (is_broker(e))
             add_broker_secret(c, p, e);
         else if (cred && !listed(p->secrets, p->n_secrets, cred->secret))

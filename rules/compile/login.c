@@ -68,6 +68,7 @@ struct login_format *login_format_new(const char *name, struct err *err)
     listed(json_object_get(f->root, "session"), "refresh");
     listed(json_object_get(f->root, "session"), "expires");
     listed(json_object_get(f->root, "session"), "stamp");
+    listed(json_object_get(f->root, "session"), "client");
     return f;
 }
 
@@ -97,6 +98,11 @@ const char *login_about(const struct login_format *f)
 const char *login_path(const struct login_format *f)
 {
     return login_word(f->root, "file");
+}
+
+bool login_is_many(const struct login_format *f)
+{
+    return strchr(login_path(f), '*') != NULL;
 }
 
 enum login_syntax login_syntax(const struct login_format *f)

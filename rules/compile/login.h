@@ -26,7 +26,9 @@ void login_format_free(struct login_format *f); /* NULL is fine */
 
 const char *login_name(const struct login_format *f);
 const char *login_about(const struct login_format *f);
-const char *login_path(const struct login_format *f); /* below the home */
+/* Below the home; with a "*" it is a file for each server, in the user's state directory. */
+const char *login_path(const struct login_format *f);
+bool login_is_many(const struct login_format *f);
 enum login_syntax {
     LOGIN_JSON,
     LOGIN_YAML,
@@ -72,6 +74,7 @@ void login_each_part(const struct login_format *f,
 struct login_use {
     struct login_format *format; /* owned */
     char *file;                  /* owned; on the host, absolute */
+    char *of;                    /* owned; whose it is, of a format with a file for each; or NULL */
     json_t *entries;             /* owned */
     char *lines;                 /* owned, NULL: none */
     bool refresh;                /* a session may be refreshed here */

@@ -21,7 +21,9 @@ static void put(json_t *object, const char *key, json_t *value)
 static void secret_name(const struct login_use *u, size_t entry, const char *part,
                         char to[NAME_MAX_BYTES + 1])
 {
-    if (login_entries(u->format))
+    if (u->of)
+        snprintf(to, NAME_MAX_BYTES + 1, "login_%.8s_%.32s_%.10s", u->format->name, u->of, part);
+    else if (login_entries(u->format))
         snprintf(to, NAME_MAX_BYTES + 1, "login_%.20s_%zu_%.20s", u->format->name, entry + 1, part);
     else
         snprintf(to, NAME_MAX_BYTES + 1, "login_%.20s_%.20s", u->format->name, part);
@@ -130,20 +132,21 @@ static json_t *stored(const struct login_use *u, const char *entry, const char *
 }
 
 /* Its access token, made of the file with whatever refreshes it. */
-static int declare_session(const struct login_use *u, const char *name, json_t *secrets,
-                           struct err *err)
+static int declare_session(const struct login_use *u, const char *name, const json_t *vars,
+                           json_t *secrets, struct err *err)
 {
     char file[NAME_MAX_BYTES + 1];
     const json_t *s = json_object_get(u->format->root, "session");
     snprintf(file, sizeof file, "%.50s_file", name);
     if (declare(secrets, file, stored(u, "", "session"), err) < 0)
         return -1;
-    return declare(secrets, name,
-                   json_pack("{s:{s:s, s:s, s:s, s:s, s:s}}", "oauth_login", "session", file,
-                             "token_url", login_word(s, "token_url"), "client_id",
-                             login_word(s, "client_id"), "encoding", login_word(s, "encoding"),
-                             "refresh", u->refresh ? "yes" : "no"),
-                   err);
+    json_t *made =
+        json_pack("{s:{s:s, s:s, s:s*, s:s*, s:s, s:s}}", "oauth_login", "session", file,
+                  "token_url", login_word(s, "token_url"), "client_id", login_word(s, "client_id"),
+                  "resource", login_word(s, "resource"), "encoding", login_word(s, "encoding"),
+                  "refresh", u->refresh ? "yes" : "no");
+    fill_value(made, vars);
+    return declare(secrets, name, made, err);
 }
 
 static int declare_all(const struct login_use *u, const char *entry, const json_t *parts,
@@ -156,7 +159,7 @@ static int declare_all(const struct login_use *u, const char *entry, const json_
     json_object_foreach(json_object_get(root, "secrets"), key, v)
     {
         if (login_is_session(u->format)) {
-            if (declare_session(u, login_word(vars, key), secrets, err) < 0)
+            if (declare_session(u, login_word(vars, key), vars, secrets, err) < 0)
                 return -1;
             continue;
         }

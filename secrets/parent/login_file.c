@@ -23,6 +23,11 @@ static void wiping_free(void *p)
     free(p);
 }
 
+void login_trees_wiped(void)
+{
+    json_set_alloc_funcs(malloc, wiping_free);
+}
+
 void login_text_free(char *text, size_t n)
 {
     if (text)
@@ -32,7 +37,7 @@ void login_text_free(char *text, size_t n)
 
 char *login_text_read(const char *path, size_t *n, struct err *err)
 {
-    json_set_alloc_funcs(malloc, wiping_free); /* values of secrets pass through its trees */
+    login_trees_wiped();
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         err_sys(err, "cannot open %s", path);
@@ -235,6 +240,7 @@ void login_use_done(struct login_use *u)
     json_decref(u->entries);
     free(u->lines);
     free(u->file);
+    free(u->of);
     login_format_free(u->format);
     *u = (struct login_use){0};
 }
@@ -273,6 +279,10 @@ int login_file_session(const struct login_format *f, const char *path, struct bu
                     ? json_pack("{s:s, s:s, s:I}", "access", access, "refresh",
                                 refresh ? refresh : "", "expires", (json_int_t)expires_of(f, tree))
                     : NULL;
+    login_place client = login_secret(f, "client");
+    json_t *who = v && client ? walk(tree, client, 0, json_array_size(client)) : NULL;
+    if (who)
+        json_object_set_new(v, "client", who);
     char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
     int r = text ? buf_append_str(to, text) : -1;
     text_done(access);

@@ -26,6 +26,12 @@ struct login_session {
     struct slice access, refresh;
     int64_t expires;
 };
+/* Trees in which secrets stand leave nothing in memory from here on. */
+void login_trees_wiped(void);
+/* A file of these bytes takes the name, whole or not at all, on disk before, 0600. like: of that
+ * file's owner; NULL: ours. */
+int login_file_replace(const char *path, const char *like, struct slice text,
+                       struct err *err) WUNUSED;
 /* The file with these in place of those it had, all else as it was: a new file, on disk before it
  * takes the name. */
 int login_file_save(const struct login_format *f, const char *path,

@@ -63,8 +63,7 @@ static void on_touch(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         utimensat(AT_FDCWD, h->paths[i], NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* 1: it is ours; 0: it is another's; -1: it cannot be made. */
-static int take(const char *path, struct err *err)
+int login_lock_take(const char *path, struct err *err)
 {
     struct stat st;
     if (mkdir(path, 0700) == 0)
@@ -103,7 +102,7 @@ static int take_all(struct held *h, const struct login_format *f, const char *fi
     if (realpath(file, real) == NULL)
         return err_sys(err, "%s", file);
     while (h->n < NAMES && (path = lock_path(f, real, h->n)) != NULL) {
-        int r = take(path, err);
+        int r = login_lock_take(path, err);
         if (r <= 0) {
             free(path);
             return r;

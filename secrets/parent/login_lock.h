@@ -12,6 +12,9 @@ struct login_locks;
 
 enum { LOGIN_LOCKS_MAX = 32 /* held at once */ };
 
+/* A directory that is a lock: 1: it is ours; 0: it is another's; -1: it cannot be made. */
+int login_lock_take(const char *path, struct err *err) WUNUSED;
+
 struct login_locks *login_locks_new(struct event_base *base);
 void login_locks_free(struct login_locks *l);    /* lets go of all; NULL is fine */
 void login_locks_release(struct login_locks *l); /* the vault that asked is gone */

@@ -38,21 +38,19 @@ static int set_all(const struct login_format *f, json_t *tree, const struct logi
     return stamp ? bad | set_at(tree, stamp, json_string(when)) : bad;
 }
 
-/* Whole or not at all, and of the same owner. */
-static int replace(const char *path, const char *text, struct err *err)
+int login_file_replace(const char *path, const char *like, struct slice text, struct err *err)
 {
     char fresh[PATH_MAX + 16];
-    struct stat st;
-    size_t n = strlen(text);
+    struct stat st = {.st_uid = geteuid()};
     snprintf(fresh, sizeof fresh, "%s.durward", path);
     unlink(fresh);
-    int fd = stat(path, &st) < 0
+    int fd = like && stat(like, &st) < 0
                  ? -1
                  : open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_sys(err, "cannot write %s", fresh);
     bool ok = st.st_uid == geteuid() || fchown(fd, st.st_uid, st.st_gid) == 0;
-    ok = ok && write(fd, text, n) == (ssize_t)n && fsync(fd) == 0;
+    ok = ok && write(fd, text.p, text.n) == (ssize_t)text.n && fsync(fd) == 0;
     ok = close(fd) == 0 && ok && rename(fresh, path) == 0;
     if (ok)
         return 0;
@@ -76,7 +74,7 @@ int login_file_save(const struct login_format *f, const char *path,
     if (tree == NULL)
         return -1;
     char *out = set_all(f, tree, session) ? NULL : json_dumps(tree, layout);
-    int r = out ? replace(real, out, err)
+    int r = out ? login_file_replace(real, real, slice_str(out), err)
                 : err_set(err, ERR_PARSE, "%s is not what it was when it was read", path);
     if (out)
         explicit_bzero(out, strlen(out));

@@ -226,6 +226,30 @@ static int ask_oauth2(const struct derived *m, struct secret *const *in, struct 
     return has_secret ? bad | derived_form(b, "client_secret", secret_slice(in[0])) : bad;
 }
 
+/* The command that makes such a login. */
+static const char *login_hint(const struct derived *m)
+{
+    return m->kind == DERIVED_OAUTH_LOGIN && *derived_text(m, SPEC_RESOURCE)
+               ? ": durward login mcp NAME URL"
+               : "";
+}
+
+/* Who the client is, where the file says it, and for what the token is (RFC 8707). */
+static int put_login_client(const struct derived *m, const json_t *client, struct token_request *r)
+{
+    const char *id = json_string_value(json_object_get(client, "id"));
+    const char *secret = json_string_value(json_object_get(client, "secret"));
+    const char *auth = json_string_value(json_object_get(client, "auth"));
+    bool basic = secret && auth && strcmp(auth, "client_secret_basic") == 0;
+    int bad = put_spec(m, &r->body, SPEC_RESOURCE);
+    if (id == NULL)
+        id = derived_text(m, SPEC_CLIENT_ID);
+    if (basic)
+        return bad | put_basic(r, slice_str(id), slice_str(secret));
+    bad |= derived_form(&r->body, "client_id", slice_str(id));
+    return secret ? bad | derived_form(&r->body, "client_secret", slice_str(secret)) : bad;
+}
+
 /* The session is that which was read under the lock. */
 static int ask_login(const struct derived *m, struct secret *const *in, struct token_request *r,
                      struct err *err)
@@ -237,7 +261,8 @@ static int ask_login(const struct derived *m, struct secret *const *in, struct t
     int bad = token && *token ? 0
                               : err_set(err, ERR_UNREADY,
                                         "its file holds no refresh token; log in "
-                                        "again on the host");
+                                        "again on the host%s",
+                                        login_hint(m));
     if (bad == 0 && strcmp(derived_text(m, SPEC_ENCODING), "json") == 0) {
         json_t *v = json_pack("{s:s, s:s, s:s}", "grant_type", "refresh_token", "refresh_token",
                               token, "client_id", id);
@@ -251,7 +276,7 @@ static int ask_login(const struct derived *m, struct secret *const *in, struct t
     } else if (bad == 0) {
         bad = derived_form(&r->body, "grant_type", SLICE("refresh_token")) |
               derived_form(&r->body, "refresh_token", slice_str(token)) |
-              derived_form(&r->body, "client_id", slice_str(id)) |
+              put_login_client(m, json_object_get(session, "client"), r) |
               derived_field(r, "content-type", "application/x-www-form-urlencoded");
     }
     json_decref(session);
@@ -612,8 +637,10 @@ static int refused(const struct derived *m, unsigned status, const json_t *v, st
     size_t n = word ? strlen(word) : 0;
     bool plain = n > 0 && n <= 40 &&
                  strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") == n;
-    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s%s%s", status, plain ? " " : "",
-                   plain ? word : "", hint ? ": " : "", hint ? hint : "");
+    bool again = (status == 400 || status == 401) && *login_hint(m);
+    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s%s%s%s%s", status,
+                   plain ? " " : "", plain ? word : "", hint ? ": " : "", hint ? hint : "",
+                   again ? "; log in again on the host" : "", again ? login_hint(m) : "");
 }
 
 int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,

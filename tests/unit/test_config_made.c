@@ -116,6 +116,37 @@ static void uses(void)
 #undef CAPTURE
 }
 
+/* A login at an MCP server: its token goes there alone. */
+static void resources(void)
+{
+#define LOGIN                                                                        \
+    V "secrets:\n  f: { login: { format: mcp, file: /x, part: session } }\n"         \
+      "  m: { oauth_login: { session: f, token_url: 'https://i.example/t', %s } }\n" \
+      "policies:\n  x:\n    rules:\n      - { allow: '%s', with: { bearer: m } }\n"
+    static const char *const good_ones[] = {"a.example/mcp", "a.example/mcp/**", "a.example/mcp/x",
+                                            "https://a.example:443/mcp"};
+    static const char *const bad[] = {"a.example",     "a.example/mcpx",      "a.example/**",
+                                      "b.example/mcp", "a.example:8443/mcp",  ".a.example/mcp",
+                                      "a.example/*",   "http://a.example/mcp"};
+    char text[1000];
+    for (size_t i = 0; i < ARRAY_LEN(good_ones); i++) {
+        snprintf(text, sizeof text, LOGIN, "resource: 'https://a.example/mcp/'", good_ones[i]);
+        config_unref(good(text));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        snprintf(text, sizeof text, LOGIN, "resource: 'https://a.example/mcp'", bad[i]);
+        says(text, 8, i == 7 ? "" : "is a token for https://a.example/mcp");
+    }
+    snprintf(text, sizeof text, LOGIN, "refresh: 'yes'", "a.example/mcp");
+    says(text, 4, "either 'client_id' or");
+    snprintf(text, sizeof text, LOGIN, "client_id: c, resource: 'https://a.example/mcp'",
+             "a.example/mcp");
+    says(text, 4, "either 'client_id' or");
+    snprintf(text, sizeof text, LOGIN, "resource: 'http://a.example/mcp'", "a.example/mcp");
+    says(text, 4, "https://");
+#undef LOGIN
+}
+
 /* What is kept behind an endpoint, and how that lets us in. */
 #define R V "secrets:\n  k: { env: K }\n  m:\n    "
 #define A "vault: { address: https://v.example:8200, path: a/b, key: x, "
@@ -241,6 +272,7 @@ static void stores(void)
 void suite_config_made(void)
 {
     CU_pSuite s = CU_add_suite("config made", NULL, NULL);
+    CU_add_test(s, "a login at an MCP server", resources);
     CU_add_test(s, "stores behind endpoints", remote);
     CU_add_test(s, "stores behind endpoints: errors", remote_errors);
     CU_add_test(s, "stores in folders, and looked up", stores);

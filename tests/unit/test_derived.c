@@ -72,6 +72,46 @@ static void test_requests(void)
     secret_unref(in[1]);
 }
 
+#define MCP                                                                       \
+    "{\"kind\":\"oauth_login\",\"endpoint\":\"https://i.example/t\",\"session\":" \
+    "\"f\",\"encoding\":\"form\",\"refresh\":\"yes\",\"resource\":\"https://a.example/mcp\"}"
+
+/* What is asked with such a file; *basic: how the client proves itself, beside the body. */
+static void asks(const char *session, const char *body, const char *basic)
+{
+    struct err err = {0};
+    struct token_request r;
+    struct derived *m = derived_made(MCP);
+    struct secret *in[DERIVED_INPUTS_MAX] = {secret_new(session, strlen(session))};
+    int ok = derived_request(m, in, NULL, NOW, &r, &err);
+    CU_ASSERT_EQUAL(ok, body ? 0 : -1);
+    if (body) {
+        CU_ASSERT(slice_eq_str(buf_slice(&r.body), body));
+        CU_ASSERT(slice_eq_str(derived_field(&r, "authorization"), basic));
+    } else {
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "durward login mcp NAME URL"));
+    }
+    token_request_free(&r);
+    derived_free(m);
+    secret_unref(in[0]);
+}
+
+/* The file says who the client is; the request for what the token is. */
+static void test_logins(void)
+{
+#define FOR "grant_type=refresh_token&refresh_token=r&resource=https%3A%2F%2Fa.example%2Fmcp"
+    asks("{\"access\":\"a\",\"refresh\":\"r\",\"client\":{\"id\":\"i d\",\"auth\":\"none\"}}",
+         FOR "&client_id=i%20d", "");
+    asks("{\"access\":\"a\",\"refresh\":\"r\",\"client\":{\"id\":\"i\",\"secret\":\"s&\",\"auth\":"
+         "\"client_secret_post\"}}",
+         FOR "&client_id=i&client_secret=s%26", "");
+    asks("{\"access\":\"a\",\"refresh\":\"r\",\"client\":{\"id\":\"i\",\"secret\":\"s\",\"auth\":"
+         "\"client_secret_basic\"}}",
+         FOR, "Basic aTpz");
+    asks("{\"access\":\"a\",\"refresh\":\"\"}", NULL, "");
+#undef FOR
+}
+
 static const struct {
     const char *spec;
     unsigned status;
@@ -95,6 +135,9 @@ static const struct {
     {OAUTH(""), 302, "{\"access_token\":\"t\"}", NULL, 0, "answered 302"},
     {OAUTH(""), 400, "{\"error\":\"invalid_grant\"}", NULL, 0, "answered 400 invalid_grant"},
     {OAUTH(""), 400, "{\"error\":\"the secret ghp_x is bad\"}", NULL, 0, "answered 400"},
+    {MCP, 400, "{\"error\":\"invalid_grant\"}", NULL, 0,
+     "400 invalid_grant; log in again on the host: durward login mcp NAME URL"},
+    {MCP, 503, "{}", NULL, 0, "answered 503"},
     {APP, 201, "{\"token\":\"g\",\"expires_at\":\"2026-01-02T04:00:00Z\"}", "g", 3540, ""},
     {APP, 201, "{\"token\":\"g\",\"expires_at\":\"2026-01-02T02:00:00Z\"}", "g", 269, ""},
     {ID, 200, "{\"id_token\":\"e30.eyJleHAiOjE3NjczMjY0MDB9.x\"}", "e30.eyJleHAiOjE3NjczMjY0MDB9.x",
@@ -398,6 +441,7 @@ void suite_derived(void)
     CU_add_test(s, "what is said badly is refused", test_said_badly);
     CU_add_test(s, "stores behind endpoints", test_stores);
     CU_add_test(s, "what endpoints are asked", test_requests);
+    CU_add_test(s, "a login whose file names the client", test_logins);
     CU_add_test(s, "what they answer", test_answers);
     CU_add_test(s, "a refresh token that is replaced", test_rotated);
     CU_add_test(s, "a role's keys", test_role);

@@ -93,6 +93,11 @@ static const struct {
      "{\"name\":\"x\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}]}",
      "users:\n- { name: \"x\", user: { token: \"{{placeholder login_kube_1_token}}\" } "
      "}\ncontexts:\n"},
+    {"mcp",
+     "{\"server\":\"a.example/mcp\",\"resource\":\"https://a.example/mcp\",\"token_url\":"
+     "\"https://i.example/t\",\"client\":{\"id\":\"c\",\"secret\":\"" SECRET
+     "\"},\"access\":\"" SECRET "\",\"refresh\":\"" SECRET "\"}",
+     NULL}, /* a server that wants no login */
     {"netrc", "machine a.example login me password " SECRET "\n",
      "machine a.example login me password {{placeholder login_netrc_1_password}}\n"},
     {"npm", "registry=https://a.example/\n//a.example/x/:_authToken=" SECRET "\n",

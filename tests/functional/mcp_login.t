@@ -1,0 +1,268 @@
+#!/usr/bin/python3 -B
+"""`durward login mcp`: OAuth at a remote MCP server is the host's. A sandbox sees a server that wants no login; what is
+kept is refreshed outside; what a lying server or authorization server says is refused by name."""
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, mcp_login, tap  # noqa: E402
+from harness.mcp_login import ISSUER, SERVER, URL  # noqa: E402
+
+CALL = ("curl -sS -m 40 -w ' %%{http_code}\\n' %s -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' "
+        "-d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}'\n" % URL)
+
+
+def call(w, flags=("--login", "mcp@acme"), script=CALL, **kw):
+    w.d.save()
+    return w.d.command("run", "-c", w.d.conf, *flags, "--", "sh", "-c", script, timeout=60, **kw)
+
+
+def age(w, left):
+    """The login in the file ends that soon."""
+    path = mcp_login.state_file(w.d)
+    login = mcp_login.kept(w.d)
+    login["expires"] = int(time.time()) + left
+    with open(path, "w") as f:
+        json.dump(login, f)
+
+
+def plain(t, w):
+    code, out, err = w.login()
+    t.ok(code == 0 and "durward run --login mcp@acme" in err, "a login, with a browser that the user has", code, out, err)
+    path = mcp_login.state_file(w.d)
+    login = mcp_login.kept(w.d)
+    t.eq((stat.S_IMODE(os.stat(path).st_mode), stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode), os.listdir(os.path.dirname(path))),
+         (0o600, 0o700, ["acme.json"]), "in a file that its user alone can read")
+    t.eq((login["server"], login["resource"], login["token_url"], login["access"], login["refresh"]),
+         (SERVER + "/mcp", URL, "https://%s/token" % ISSUER, w.access, w.refresh), "which says for whom the tokens are")
+    wanted = next(iter(w.clients.values()))
+    t.eq((wanted["client_name"], wanted["token_endpoint_auth_method"], wanted["application_type"], wanted["scope"]),
+         ("Durward", "none", "native", "read write"), "the client that was registered")
+    t.ok(wanted["redirect_uris"][0].startswith("http://127.0.0.1:"), "its redirect is this machine's loopback", wanted)
+    t.ok(set(w.asked[0]) == {"grant_type", "code", "redirect_uri", "code_verifier", "resource", "client_id"} and len(w.asked[0]["code_verifier"]) == 43,
+         "the code is changed into tokens with PKCE and for this resource", list(w.asked[0]))
+    w.scanner.search(out + err, "what was said")
+    t.ok(not w.scanner.hits, "and nothing of a token is said", *w.scanner.report())
+    rows = {x["login"]: x["file"] for x in json.loads(w.d.command("login", "ls", "--json").stdout)["logins"]}
+    t.eq(rows.get("mcp@acme"), path, "durward login ls")
+
+
+def inside(t, w):
+    r = call(w, script=CALL + "env >env.txt; tar cf left.tar --ignore-failed-read -C / proc/self/environ home root tmp 2>/dev/null; true")
+    t.ok(r.stdout.endswith(" 200\n") and w.calls[-1:] == ["tools/list"], "inside, the server wants no login", r.stdout, r.stderr)
+    w.scanner.tree(w.d.work)
+    w.scanner.tree(w.d.audit_dir)
+    w.scanner.search(r.stdout + r.stderr, "output")
+    t.ok(not w.scanner.hits, "and nothing of a token is there or on record", *w.scanner.report())
+    r = call(w, script="curl -sS -o /dev/null -w '%%{http_code} ' https://%s/other; curl -sS -o /dev/null -w '%%{http_code}' https://%s/token -d x" % (
+        SERVER, ISSUER))
+    t.eq(r.stdout, "403 000", "the authorization server and the rest of the host are not opened by that")
+    r = call(w, flags=("--login", "mcp@other"))
+    t.ok(r.returncode == 125 and "durward login mcp other URL" in r.stderr, "a login that is not there: the command is named", r.stderr)
+    r = call(w, flags=("--login", "mcp"))
+    t.ok(r.returncode == 125 and "--login mcp@NAME" in r.stderr, "which one, has to be said", r.stderr)
+
+
+def configured(t, w):
+    """The lines that the command prints, in a configuration."""
+    code, out, err = w.login("--json")
+    said = json.loads(out)
+    t.ok(code == 0 and said["refreshes"] and said["resource"] == URL, "--json", err)
+    w.d.secrets.update(said["secrets"])
+    w.d.policy("coder", said["rules"])
+    r = call(w, ("--policy", "coder"))
+    t.ok(r.stdout.endswith(" 200\n"), "its secrets and rule, in a configuration", r.stdout, r.stderr)
+    for pattern in ("other.example.com/mcp", SERVER, "." + SERVER + "/mcp", SERVER + "/mcpx", SERVER + ":8443/mcp"):
+        w.d.policy("coder", [dict(said["rules"][0], allow=pattern)])
+        r = w.d.check()
+        t.ok(r.returncode == 1 and "is a token for %s" % URL in r.stderr + r.stdout, "the token is for no other place: %s" % pattern, r.stdout, r.stderr)
+    w.d.policies.clear()
+    w.d.secrets.clear()
+
+
+def refreshed(t, w):
+    age(w, 60)
+    before, asked = (w.access, w.refresh), len(w.asked)
+    r = call(w)
+    got = mcp_login.kept(w.d)
+    t.ok(r.stdout.endswith(" 200\n") and len(w.asked) == asked + 1 and w.access != before[0], "a token that ends soon is refreshed outside",
+         r.stdout, r.stderr, w.asked[asked:])
+    t.eq(set(w.asked[-1]), {"grant_type", "refresh_token", "resource", "client_id"}, "for the same resource, by the same client")
+    t.eq((got["access"], got["refresh"], got["client"]), (w.access, w.refresh, got["client"]), "the file has the new tokens")
+    age(w, -10)
+    asked = len(w.asked)
+    w.d.save()
+    ps = [t.popen([durward.program(), "run", "-c", w.d.conf, "--login", "mcp@acme", "--", "sh", "-c", CALL + CALL], env=w.d.env,
+                  cwd=t.mkdir("together%d" % i), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in range(2)]
+    outs = [p.communicate(timeout=90)[0] for p in ps]
+    t.ok(all(x.count(" 200\n") == 2 for x in outs) and len(w.asked) == asked + 1, "two sandboxes at once: one refresh", *outs, w.asked[asked:])
+    age(w, -10)
+    w.refused = "invalid_grant"
+    r = call(w)
+    t.ok(r.stdout.endswith(" 503\n"), "a refresh that is refused: no request goes out", r.stdout)
+    t.has(json.dumps(w.d.kinds("lifecycle", event="store_failed")[-1:]), "400 invalid_grant; log in again on the host: durward login mcp NAME URL",
+          "and the log names the command")
+    w.reset()
+
+
+def proofs(t, w):
+    """Confidential clients, and one that the user registered."""
+    for method in ("client_secret_post", "client_secret_basic"):
+        w.metadata["token_endpoint_auth_methods_supported"] = [method]
+        code, out, err = w.login()
+        age(w, 60)
+        r = call(w)
+        t.ok(code == 0 and r.stdout.endswith(" 200\n"), "a client with a secret: %s, at the login and at a refresh" % method, err, r.stdout, r.stderr,
+             w.asked[-1:])
+        w.scanner.search(out + err + r.stdout + r.stderr, "what was said")
+    t.ok(not w.scanner.hits, "which is not said", *w.scanner.report())
+    w.reset()
+    del w.metadata["registration_endpoint"]
+    code, out, err = w.login()
+    t.ok(code == 1 and "--client-id ID --port PORT" in err, "no registration: what to do is said", err)
+    code, out, err = w.login("--client-id", "https://client.example.com/durward.json")
+    t.ok(code == 0 and w.asked[-1]["client_id"] == "https://client.example.com/durward.json", "a client of the user's", err)
+    w.reset()
+
+
+def pasted(t, w):
+    code, out, err = w.login(paste=True)
+    t.ok(code == 0, "without a browser here: the address is pasted", err)
+    code, out, err = w.login(paste=True, answer=lambda url: "https://elsewhere.example/" + url.partition("?")[2])
+    t.ok(code == 1 and "not the address" in err, "another address is none", err)
+    code, out, err = w.login(paste=True, answer=lambda url: url.replace("state=", "state=x"))
+    t.ok(code == 1 and "not the address" in err, "nor is the answer of another attempt", err)
+    opener = os.path.join(t.mkdir("bin"), "xdg-open")
+    with open(opener, "w") as f:
+        f.write("#!/bin/sh\nprintf '%%s\\n' \"$@\" >%s/opened\n" % w.d.work)
+    os.chmod(opener, 0o755)
+    code, out, err = w.login(env={"PATH": os.path.dirname(opener) + ":" + w.d.env["PATH"]})
+    opened = tap.wait_for(lambda: os.path.exists(w.d.work + "/opened") and open(w.d.work + "/opened").read(), 10, 0.05)
+    t.ok(code == 0 and opened and opened.startswith("https://%s/authorize?response_type=code&" % ISSUER) and opened.count("\n") == 1,
+         "a browser is opened with that one address", opened, err)
+
+
+def visited(t, w):
+    """Whoever else comes to the listener does not end the wait."""
+    def others(url):
+        base = url.partition("?")[0]
+        wrong = base + "?code=x&state=" + "A" * 43
+        got = [mcp_login.visit(wrong), mcp_login.visit(base), mcp_login.visit(url.replace("/callback", "/other")),
+               mcp_login.visit(url, Host="evil.example.com"), mcp_login.visit(base + "?error=access_denied&state=stolen")]
+        t.eq(got, [404] * 5, "a stranger's code, another path, another name, a stranger's error: 404 each")
+        return url
+    code, out, err = w.login(answer=others)
+    t.ok(code == 0, "and the wait goes on", err)
+
+
+def attack(t, w, what, want, change=None, **kw):
+    """A lie: the login ends with these words, and what is kept stays as it was."""
+    w.reset()
+    if change:
+        change(w)
+    before, asked = open(mcp_login.state_file(w.d)).read(), len(w.asked)
+    code, out, err = w.login(**kw)
+    t.ok(code == 1 and want in err and open(mcp_login.state_file(w.d)).read() == before, what, code, out, err)
+    w.scanner.search(out + err, what)
+    w.reset()
+    return w.asked[asked:]
+
+
+def set_in(part, **members):
+    def change(w):
+        for k, v in members.items():
+            if v is None:
+                getattr(w, part).pop(k)
+            else:
+                getattr(w, part)[k] = v
+    return change
+
+
+def discovery(t, w):
+    evil = "https://evil.example.com"
+    attack(t, w, "the metadata is another host's word", "another's word about it is not taken",
+           lambda w: setattr(w, "challenge", 'Bearer resource_metadata="%s/x"' % evil))
+    attack(t, w, "the server names two places", "WWW-Authenticate cannot be read", lambda w: setattr(
+        w, "challenge", 'Bearer resource_metadata="https://%s/a", resource_metadata="https://%s/b"' % (SERVER, SERVER)))
+    for resource in ("https://other.example.com/mcp", "https://%s/mcp/deeper" % SERVER, "https://%s/mc" % SERVER, "http://%s/mcp" % SERVER):
+        attack(t, w, "a token for another resource: %s" % resource, "resource", set_in("resource", resource=resource))
+    attack(t, w, "an authorization server in clear", "is not https", set_in("resource", authorization_servers=["http://" + ISSUER]))
+    attack(t, w, "mix-up: metadata of another issuer", "that of another issuer", set_in("metadata", issuer=evil))
+    attack(t, w, "endpoints in clear", "is not https", set_in("metadata", token_endpoint="http://%s/token" % ISSUER))
+    attack(t, w, "an address that a shell or browser could take otherwise", "has a sign", set_in(
+        "metadata", authorization_endpoint="https://%s/a\"; x" % ISSUER))
+    attack(t, w, "no PKCE", "PKCE", set_in("metadata", code_challenge_methods_supported=None))
+    attack(t, w, "PKCE in clear only", "PKCE", set_in("metadata", code_challenge_methods_supported=["plain"]))
+    attack(t, w, "a redirect to another origin", "no redirect is followed", lambda w: w.answers.update({
+        "/.well-known/oauth-authorization-server": lambda req, conn: conn.reply(req, 302, b"", [("Location", evil + "/x")])}))
+    attack(t, w, "redirects without end", "more than 3 redirects", lambda w: w.answers.update({
+        "/.well-known/oauth-authorization-server": lambda req, conn: conn.reply(req, 302, b"", [("Location", req.path)])}))
+    huge = b'{"issuer": "' + b"x" * 300000 + b'"}'
+    attack(t, w, "metadata of 300 kB", "longer than 262144 bytes", lambda w: w.answers.update({
+        "/.well-known/oauth-authorization-server": lambda req, conn: conn.reply(req, 200, huge)}))
+    attack(t, w, "a duplicate key", "no JSON document", lambda w: w.answers.update({
+        "/.well-known/oauth-authorization-server": lambda req, conn: conn.reply(req, 200, b'{"issuer":"a","issuer":"b"}')}))
+    for host in ("127.0.0.1", "localhost"):
+        attack(t, w, "a place of this network, which a server elsewhere named: %s" % host, "leads to an address of this network (loopback)", set_in(
+            "metadata", token_endpoint="https://%s:%d/token" % (host, w.issuer.port)))
+    code, out, err = w.login("--issuer", evil)
+    t.ok(code == 1 and "that --issuer says" in err, "the authorization server is not the one that was asked for", err)
+
+
+def answers(t, w):
+    got = attack(t, w, "the answer of another authorization server", "RFC 9207", lambda w: w.callback.update(iss="https://evil.example.com"))
+    t.eq(got, [], "no code was handed in")
+    attack(t, w, "an answer that does not say whose it is", "RFC 9207", lambda w: w.callback.update(iss=None))
+    attack(t, w, "the user said no", "refused: access_denied", lambda w: w.callback.update(error="access_denied", code=None))
+    attack(t, w, "a registration with another redirect", "another redirect", lambda w: w.register.update(redirect_uris=["https://evil.example.com/cb"]))
+    attack(t, w, "a registration that is refused", "the registration answered 403", lambda w: w.answers.update({
+        "/register": lambda req, conn: conn.reply(req, 403, {"error": "no; \x1b[31m"})}))
+    attack(t, w, "a token endpoint that leads elsewhere", "the token endpoint answered 307", lambda w: w.answers.update({
+        "/token": lambda req, conn: conn.reply(req, 307, b"", [("Location", "https://evil.example.com/token")])}))
+    got = attack(t, w, "a refusal: its code, and none of its text", "answered 400 invalid_target", lambda w: setattr(w, "refused", "invalid_target"))
+    t.ok(len(got) == 1, "once", got)
+    for member, value in (("token_type", "DPoP"), ("access_token", "a b"), ("access_token", "x" * 20000), ("access_token", None),
+                          ("expires_in", -1), ("refresh_token", "a\nb")):
+        attack(t, w, "a token that cannot be used: %s" % member, "no bearer token that can be used", lambda w: w.token.update({member: value}))
+    t.ok(not w.scanner.hits, "nothing of a token was said", *w.scanner.report())
+
+
+def lenient(t, w):
+    """What is legitimate: OpenID's place, a challenge without a word, a resource that is the whole host, a slash."""
+    w.challenge = None
+    code, _, err = w.login()
+    t.ok(code == 0, "a 401 that says nothing: the well-known place", err)
+    w.reset()
+    w.resource = None
+    code, _, err = w.login()
+    t.ok(code == 1 and "--issuer URL" in err, "no metadata at all: what to do is said", err)
+    code, _, err = w.login("--issuer", "https://%s/" % ISSUER)
+    t.ok(code == 0, "and done; a slash that is all of the path counts for nothing", err)
+    w.reset()
+    w.answers["/.well-known/openid-configuration"] = lambda req, conn: conn.reply(req, 200, w.metadata)
+    w.answers["/.well-known/oauth-authorization-server"] = lambda req, conn: conn.reply(req, 404, {})
+    code, _, err = w.login()
+    t.ok(code == 0, "OpenID's metadata", err)
+    w.reset()
+    w.answers["/mcp"] = lambda req, conn: conn.reply(req, 200, {})
+    code, _, err = w.login()
+    t.ok(code == 1 and "wants no login" in err, "a server that wants none", err)
+    w.reset()
+    w.answers["/mcp"] = lambda req, conn: conn.reply(req, 405, {})
+    code, _, err = w.login()
+    t.ok(code == 1 and "answers 405" in err, "what is no MCP endpoint", err)
+    w.reset()
+
+
+def main(t):
+    d = durward.Durward(t)
+    w = mcp_login.Doubles(t, d)
+    for part in (plain, inside, configured, refreshed, proofs, pasted, visited, discovery, answers, lenient):
+        t.part(part, t, w)
+
+
+tap.run(main, timeout=120)

@@ -204,6 +204,12 @@ static void attach_builder(struct controller *c, int fd)
 
 /* ---- the parent's channel ---- */
 
+static void attach_own_gate(struct controller *c, struct sandbox *s, int fd)
+{
+    sandbox_gate(s, fd);
+    previews_gate(c->previews, sandbox_id(s));
+}
+
 static void attach_gate(struct controller *c, const char *sandbox, const char *what, int fd)
 {
     struct sandbox *s = sandbox_find(&c->owner, sandbox);
@@ -212,7 +218,7 @@ static void attach_gate(struct controller *c, const char *sandbox, const char *w
     else if (c->previews && s && strcmp(what, PEER_INSIDE) == 0)
         previews_inside(c->previews, sandbox, fd);
     else if (s && what[0] == 0)
-        sandbox_gate(s, fd);
+        attach_own_gate(c, s, fd);
     else
         close(fd); /* a remote listener's gate, or a sandbox that ended meanwhile */
 }
@@ -316,8 +322,10 @@ static int on_policy(struct controller *c, struct msg *m)
     bool same = same_text(c->config, fresh);
     config_unref(c->config);
     c->config = fresh;
-    if (!same)
+    if (!same) {
         pools_reloaded(c->pools);
+        previews_reloaded(c->previews);
+    }
     if (!same && c->pods)
         pods_reloaded(c->pods);
     proposals_reloaded(c->proposals);

@@ -14,7 +14,7 @@
 
 enum { WIRE_VERIFIED_MAX = 1 << 20 };
 /* A service's name, or its port as text; and for how long a preview may be seen. */
-enum { WIRE_SERVICE_MAX = 31, WIRE_PREVIEW_SECONDS = 86400 };
+enum { WIRE_SERVICE_MAX = 31, WIRE_SERVICES = 16, WIRE_PREVIEW_SECONDS = 86400 };
 
 /* W_LOG_ASK: the conditions of a question to the log, in this order; each is an option of
  * `durward audit query` and a parameter of the API. */
@@ -274,6 +274,9 @@ enum wire_type {
         97, /* G→C: req:u32, service:str, once:u8 (it is a link's), token:str: is it good? */
     W_PREVIEW_SAID = 98, /* C→G: req:u32, seconds:u32 (0: it is not) */
     W_PREVIEW_USED = 99, /* G→C: {}: somebody sees one; at most once a second */
+    W_PREVIEWS = 88,     /* C→G: on:u8, n × (service:str, port:u32): these, and any port by its
+                            number, may be seen from now on; whoever sees another is sent away */
+    W_PREVIEW_END = 89,  /* C→G: service:str ("": all): whoever was let in to it is sent away */
     W_PROPOSED = 93,     /* C→G: req:u32, end:u8 (enum wire_proposed), id:str */
     W_DENIED = 91, /* G→C: code:str, target:str, count:u32, failed:u8 (1: not refused, failed) */
 

@@ -385,6 +385,8 @@ void thresholds_note(struct thresholds *t, const struct record_view *v,
     bool moves =
         v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED || v->kind == RECORD_PROGRESS;
     bool asks = v->kind == RECORD_ADMITTED || v->kind == RECORD_DENIED;
+    /* who asks for previews is outside: what they do sets off nothing against the sandbox */
+    bool outside = slice_eq_str(v->field[RF_ENTRY], "inbound");
     struct slice host = v->field[RF_AUTHORITY].n ? v->field[RF_AUTHORITY] : v->field[RF_TARGET];
     struct box *b = box_of(t, owner(from->sandbox, v->field[RF_SANDBOX]),
                            owner(from->policy, v->field[RF_POLICY]), from);
@@ -394,7 +396,7 @@ void thresholds_note(struct thresholds *t, const struct record_view *v,
         const struct config_threshold *c = &t->list[i];
         struct window *w = &b->window[i];
         uint64_t n = 0, value = 0;
-        if (suppressed && leaves_out(c))
+        if ((suppressed && leaves_out(c)) || (outside && c->measure != NOTIFY_LOG_BYTES))
             continue;
         if (c->measure == NOTIFY_HOSTS) {
             if (asks && host.n)

@@ -59,14 +59,23 @@ static const struct row codes[] = {
 };
 
 static const struct row events[] = {
-    {"threshold_kill", SEVERITY_CRITICAL}, {"killed", SEVERITY_CRITICAL},
-    {"threshold", SEVERITY_HIGH},          {"threshold_pause", SEVERITY_HIGH},
-    {"records_lost", SEVERITY_HIGH},       {"role_ended", SEVERITY_HIGH},
-    {"token_refused", SEVERITY_HIGH},      {"store_failed", SEVERITY_MEDIUM},
-    {"notify_failed", SEVERITY_MEDIUM},    {"console_asked", SEVERITY_LOW},
-    {"token_created", SEVERITY_LOW},       {"preview_opened", SEVERITY_LOW},
-    {"policy_changed", SEVERITY_LOW},      {"proposal_made", SEVERITY_LOW},
-    {"suppression_made", SEVERITY_LOW},    {"suppression_accepted", SEVERITY_MEDIUM},
+    {"threshold_kill", SEVERITY_CRITICAL},
+    {"killed", SEVERITY_CRITICAL},
+    {"threshold", SEVERITY_HIGH},
+    {"threshold_pause", SEVERITY_HIGH},
+    {"records_lost", SEVERITY_HIGH},
+    {"role_ended", SEVERITY_HIGH},
+    {"token_refused", SEVERITY_HIGH},
+    {"store_failed", SEVERITY_MEDIUM},
+    {"notify_failed", SEVERITY_MEDIUM},
+    {"console_asked", SEVERITY_LOW},
+    {"token_created", SEVERITY_LOW},
+    {"preview_opened", SEVERITY_LOW},
+    {"preview_revoked", SEVERITY_LOW},
+    {"policy_changed", SEVERITY_LOW},
+    {"proposal_made", SEVERITY_LOW},
+    {"suppression_made", SEVERITY_LOW},
+    {"suppression_accepted", SEVERITY_MEDIUM},
 };
 
 static const struct row *find(const struct row *rows, size_t n, const char *word)

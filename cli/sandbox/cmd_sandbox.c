@@ -210,14 +210,17 @@ const struct command sandbox_verbs[] = {
          "healthy, unhealthy, closed (nothing listens), or asleep with its sandbox, which\n"
          "this does not wake.\n",
          verb_services},
-    [PREVIEW] = {"sandbox preview", "[--ttl T] [--json] ID SERVICE",
+    [PREVIEW] = {"sandbox preview", "[--ttl T] [--json] ID SERVICE | --revoke ID [SERVICE]",
                  "Make a link by which a browser sees a service of a sandbox.",
                  sandbox_preview_options,
                  "SERVICE is one that the policy names, or a port. The link is good once, for ten\n"
                  "minutes; the browser that opened it may look for T. Where previews are on:\n"
                  "'controller: { preview: ADDRESS:PORT }' and, in the policy,\n"
-                 "'sandbox: { previews: true }'.\n\n"
-                 "  durward sandbox preview my-box web\n",
+                 "'sandbox: { previews: true }'. --revoke ends what was given out for SERVICE, or "
+                 "for all\n"
+                 "of the sandbox: links, tokens, cookies, and connections that are open.\n\n"
+                 "  durward sandbox preview my-box web\n"
+                 "  durward sandbox preview --revoke my-box web\n",
                  verb_preview},
     [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", NULL,
             "One that is not there is no error.\n", run_rm},

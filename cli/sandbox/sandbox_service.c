@@ -13,6 +13,8 @@ enum { TTL_MAX = 86400 };
 const struct arg_option sandbox_preview_options[] = {
     {0, "ttl", "T", "how long who opens it may look (90s, 15m, at most 24h; default: 8h)",
      .key = "ttl", .member = ARG_TIME, .most = TTL_MAX},
+    {0, "revoke", NULL, "links and tokens are good no more, and who looks is sent away",
+     .key = "revoke"},
     {0},
 };
 
@@ -61,6 +63,19 @@ static void print_preview(const json_t *v)
             out_clean(out_member(v, "token"), token, sizeof token));
 }
 
+/* service NULL: all of it. */
+static int revoke(const struct args *a, const char *path, const char *service)
+{
+    char one[WHICH_ID_MAX + 400];
+    struct buf name;
+    buf_init(&name, 200);
+    if (service)
+        api_quote(&name, service);
+    snprintf(one, sizeof one, "%s%s%.*s", path, service ? "/" : "", SL(buf_slice(&name)));
+    buf_free(&name);
+    return api_print(a, "DELETE", one, NULL, NULL);
+}
+
 int verb_preview(int argc, char **argv)
 {
     struct args a = {
@@ -68,13 +83,19 @@ int verb_preview(int argc, char **argv)
     struct err err = {0};
     char id[WHICH_ID_MAX + 1], path[WHICH_ID_MAX + 64];
     json_t *body = json_object();
-    int code = args_body(&a, body, 2, 2, "which sandbox, and which service or port of it?");
+    int code = args_body(&a, body, 1, 2, "which sandbox, and which service or port of it?");
+    bool ends = json_object_get(body, "revoke") != NULL;
+    const char *service = code == ARGS_END && a.next + 1 < argc ? argv[a.next + 1] : NULL;
+    if (code == ARGS_END && ends && json_object_size(body) > 1)
+        code = args_usage(a.cmd, "--revoke takes no --ttl");
+    if (code == ARGS_END && !ends && service == NULL)
+        code = args_usage(a.cmd, "which service or port of it?");
     if (code == ARGS_END && which_one(a.socket, WHICH_SANDBOX, argv[a.next], id, &err) < 0)
         code = out_fail(&err);
     if (code == ARGS_END) {
         snprintf(path, sizeof path, "/v1/sandboxes/%s/previews", id);
-        json_object_set_new(body, "service", json_string(argv[a.next + 1]));
-        code = api_print(&a, "POST", path, body, print_preview);
+        json_object_set_new(body, "service", json_string(service ? service : ""));
+        code = ends ? revoke(&a, path, service) : api_print(&a, "POST", path, body, print_preview);
     }
     json_decref(body);
     return code;

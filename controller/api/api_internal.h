@@ -230,5 +230,6 @@ HANDLER_IN(api_tar_write);
 HANDLER_IN(api_forward);
 HANDLER_IN(api_services);
 HANDLER_IN(api_preview);
+HANDLER_IN(api_preview_revoke);
 
 #endif

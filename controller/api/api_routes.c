@@ -109,6 +109,8 @@ static const struct route routes[] = {
     {POST, "/v1/sandboxes/{}/trace", "seconds", SCOPE_ADMIN, NULL, api_trace},
     {GET, "/v1/sandboxes/{}/services", "", SCOPE_EXEC, NULL, api_services},
     {POST, "/v1/sandboxes/{}/previews", "", SCOPE_EXEC, NULL, api_preview},
+    {DELETE, "/v1/sandboxes/{}/previews", "", SCOPE_EXEC, NULL, api_preview_revoke},
+    {DELETE, "/v1/sandboxes/{}/previews/{}", "", SCOPE_EXEC, NULL, api_preview_revoke},
     {POST, "/v1/sandboxes/{}/forward", "port", SCOPE_EXEC, NULL, api_forward, false, true},
 };
 

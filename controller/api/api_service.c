@@ -63,3 +63,17 @@ HANDLER_IN(api_preview)
         api_refuse_err(req, &err);
     json_decref(body);
 }
+
+/* Of one service, by its name or its port, or of all: also of one that is none any more. */
+HANDLER_IN(api_preview_revoke)
+{
+    struct err err = {0};
+    const char *service = q->args[1];
+    size_t n = service ? strspn(service, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
+    if (service && (n == 0 || service[n] || n > WIRE_SERVICE_MAX))
+        api_refuse(req, 400, "bad_request", "that cannot be a service's name, nor a port");
+    else if (previews_revoke(a->controller->previews, r, service, &err) < 0)
+        api_refuse(req, 503, "unavailable", err.text);
+    else
+        api_no_content(req);
+}

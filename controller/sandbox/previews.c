@@ -118,6 +118,7 @@ static int issue(struct previews *p, const struct managed_sandbox *r, const char
     snprintf(t->sandbox, sizeof t->sandbox, "%s", r->id);
     snprintf(t->service, sizeof t->service, "%s", service);
     t->once = kind->once;
+    t->port = previews_port(p->controller, r, service);
     t->ends = now() + kind->life;
     t->seconds = kind->seconds;
     TAILQ_INSERT_TAIL(&p->tokens, t, link);
@@ -204,6 +205,66 @@ int previews_of_gate(void *controller, struct sandbox *s, struct ipc *gate, stru
     else if (r && r->auto_resume && managed_sandbox_wake(r, &err) < 0)
         proc_log("%s: %s", r->id, err.text);
     return 0;
+}
+
+/* ---- what may be seen no more ---- */
+
+static void tell_gate(struct previews *p, const struct managed_sandbox *r)
+{
+    const struct config_sandbox *s = config_policy_sandbox(p->controller->config, r->policy);
+    struct msg m;
+    if (r->sandbox == NULL || config_preview(p->controller->config) == NULL)
+        return;
+    msg_init(&m, W_PREVIEWS);
+    msg_put_u8(&m, s->previews);
+    msg_put_u32(&m, s->n_services);
+    for (unsigned i = 0; i < s->n_services; i++) {
+        msg_put_str(&m, s->services[i].name);
+        msg_put_u32(&m, s->services[i].port);
+    }
+    (void)sandbox_tell_gate(r->sandbox, &m); /* one that is not there hears it when it is */
+}
+
+void previews_gate(struct previews *p, const char *id)
+{
+    struct managed_sandbox *r = p ? managed_sandbox_find(p->controller, id) : NULL;
+    if (r)
+        tell_gate(p, r);
+}
+
+void previews_reloaded(struct previews *p)
+{
+    struct managed_sandbox *r;
+    struct preview_token *t, *next;
+    for (t = p ? TAILQ_FIRST(&p->tokens) : NULL; t; t = next) {
+        next = TAILQ_NEXT(t, link);
+        r = managed_sandbox_find(p->controller, t->sandbox);
+        if (r == NULL || previews_port(p->controller, r, t->service) != t->port)
+            token_free(p, t);
+    }
+    if (p)
+        TAILQ_FOREACH(r, &p->controller->managed_sandboxes, link)
+    tell_gate(p, r);
+}
+
+int previews_revoke(struct previews *p, const struct managed_sandbox *r, const char *service,
+                    struct err *err)
+{
+    struct preview_token *t, *next;
+    struct msg m;
+    for (t = TAILQ_FIRST(&p->tokens); t; t = next) {
+        next = TAILQ_NEXT(t, link);
+        if (strcmp(t->sandbox, r->id) == 0 && (!service || strcmp(t->service, service) == 0))
+            token_free(p, t);
+    }
+    controller_note(p->controller, r->id, "preview_revoked", service ? service : "*");
+    if (r->sandbox == NULL) /* nor is its gate */
+        return 0;
+    msg_init(&m, W_PREVIEW_END);
+    msg_put_str(&m, service ? service : "");
+    return sandbox_tell_gate(r->sandbox, &m) < 0
+               ? err_set(err, ERR_UNREADY, "the sandbox's gate is not there; try again")
+               : 0;
 }
 
 void previews_sandbox_gone(struct previews *p, const char *id)

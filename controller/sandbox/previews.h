@@ -37,6 +37,14 @@ void previews_inside(struct previews *p, const char *sandbox, int fd);
 /* W_PREVIEW and W_PREVIEW_USED of a sandbox's gate; -1: bad. */
 int previews_of_gate(void *controller, struct sandbox *s, struct ipc *gate, struct msg *m);
 void previews_sandbox_gone(struct previews *p, const char *id);
+/* A sandbox's gate is there: it hears what may be seen, before any connection. */
+void previews_gate(struct previews *p, const char *id);
+/* The configuration is another one: what may be seen no more, or is at another port, ends. */
+void previews_reloaded(struct previews *p);
+/* Links and tokens of a service, or (NULL) of all, are good no more, and whoever was let in by one
+ * is sent away. -1 with err (ERR_UNREADY): not all of them are, it has to be tried again. */
+int previews_revoke(struct previews *p, const struct managed_sandbox *r, const char *service,
+                    struct err *err);
 /* The port of a service that may be seen; 0: there is none. */
 unsigned previews_port(const struct controller *c, const struct managed_sandbox *r,
                        const char *service);

@@ -19,7 +19,8 @@ struct preview_token {
     unsigned char hash[PREVIEW_HASH];
     char sandbox[SANDBOX_ID_MAX + 1], service[WIRE_SERVICE_MAX + 1];
     bool once;
-    int64_t ends; /* by CLOCK_BOOTTIME */
+    unsigned port; /* inside, then */
+    int64_t ends;  /* by CLOCK_BOOTTIME */
     unsigned seconds;
     TAILQ_ENTRY(preview_token) link;
 };

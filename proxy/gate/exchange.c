@@ -146,8 +146,7 @@ static void make_denial(struct exchange *x, unsigned status, const char *code, s
         x->counter = journal_next(x->gate->journal);
     if (x->authority.host[0])
         authority_text(&x->authority, target, sizeof target);
-    if (x->inbound == NULL)
-        tell_denied(x, code, target, detail);
+    tell_denied(x, code, target, detail);
     record_request(x, r, RECORD_DENIED);
     record_put_str(r, RF_CODE, code);
     if (status)
@@ -165,6 +164,11 @@ void exchange_deny(struct exchange *x, unsigned status, const char *code)
     x->refuse_status = status;
     x->refuse_code = code;
     TRACE(&x->relay.trace, "refused", "%u %s", status, code);
+    if (x->inbound) {
+        exchange_inbound_count(x->gate, x->inbound, code);
+        exchange_tell_end(x, status, code, "-");
+        return;
+    }
     exchange_set_state(x, EXCHANGE_RECORDING);
     make_denial(x, status, code, &r);
     struct journal_wait *w = journal_append(x->gate->journal, &r, on_denied_recorded, x);
@@ -245,11 +249,12 @@ static void open_upstream(struct exchange *x, struct upstream upstream)
 
 static void open_origin(struct exchange *x)
 {
-    char id[48], key[HOST_TEXT_MAX + 192], text[HOST_TEXT_MAX + 16];
+    char id[48], key[HOST_TEXT_MAX + 192], text[HOST_TEXT_MAX + 16], way[24];
     struct downstream f = {&exchange_downstream_ops, x};
     journal_id(x->gate->journal, x->counter, id, sizeof id);
+    snprintf(way, sizeof way, "inbound %u", x->inbound ? x->inbound->port : 0);
     snprintf(key, sizeof key, "%s|%s|%s|%s", x->who.sandbox, x->who.route->name,
-             x->inbound ? x->entry : scheme_name(x->authority.scheme), /* no way out is one in */
+             x->inbound ? way : scheme_name(x->authority.scheme), /* no way out is one in */
              authority_text_port(&x->authority, text, sizeof text));
     struct authority at = x->authority;
     struct dial_client *dial = x->inbound ? exchange_inbound_dial(x, &at) : x->who.route->dial;

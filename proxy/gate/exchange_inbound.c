@@ -9,6 +9,7 @@
 #include "metadata.h"
 #include "policy.h"
 #include "preview_sessions.h"
+#include "refusal_counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,23 @@ struct dial_client *exchange_inbound_dial(struct exchange *x, struct authority *
     if (usual)
         a->port = scheme_port(SCHEME_HTTP);
     return x->gate->inside;
+}
+
+void exchange_inbound_count(struct gate *g, const struct inbound *in, const char *code)
+{
+    char at[HOST_TEXT_MAX + 16], target[sizeof at + 1];
+    const char *sandbox = strstr(authority_text(&in->at, at, sizeof at), "--");
+    snprintf(target, sizeof target, "*%s", sandbox ? sandbox : "");
+    refusal_counters_add(g->outside, RECORD_DENIED, code, target, 1);
+}
+
+void exchange_inbound_refuse(struct exchange *x, const struct inbound *in, unsigned status,
+                             const char *code)
+{
+    x->inbound = in;
+    x->entry = "inbound";
+    x->authority = in->at;
+    exchange_deny(x, status, code);
 }
 
 /* ---- what lets in ---- */

@@ -85,6 +85,19 @@ static void on_counted(void *arg, enum record_kind kind, const char *code, const
         gate_denied(g, code, target, count);
 }
 
+static void on_counted_outside(void *arg, enum record_kind kind, const char *code,
+                               const char *target, uint64_t count)
+{
+    struct gate *g = arg;
+    struct record r;
+    record_init(&r, kind, 0);
+    record_put_str(&r, RF_CODE, code);
+    record_put_str(&r, RF_TARGET, target);
+    record_put_str(&r, RF_ENTRY, "inbound");
+    record_put_u64(&r, RF_COUNT, count);
+    journal_note(g->journal, &r);
+}
+
 static struct route *make_route(struct gate *g, const char *policy)
 {
     struct route *r = gate_route(g, policy);
@@ -132,6 +145,10 @@ static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return local ? session_inbound(&p->gate, m) : -1;
     case W_PREVIEW_SAID:
         return preview_sessions_message(p->gate.previews, m);
+    case W_PREVIEWS:
+        return local ? session_inbound_may(&p->gate, m) : -1;
+    case W_PREVIEW_END:
+        return local ? session_inbound_end(&p->gate, m) : -1;
     case W_TURNED_AWAY:
         return porter_refused(p->porter, m);
     default:
@@ -533,9 +550,10 @@ static void start_gate(struct gate *g, int roots_fd)
     g->names = gate_names_new(g);
     g->previews = preview_sessions_new(g);
     g->inside = dial_client_new(g->base, l->dial_seconds);
-    g->refusal_counters = refusal_counters_new(g->base, on_counted, g);
-    if (r < 0 || !g->names || !g->previews || !g->inside || !g->refusal_counters || !g->mint ||
-        !g->server_tls || !g->port_tls || !g->look_tls)
+    g->refusal_counters = refusal_counters_new(g->base, REFUSAL_COUNTERS_SECONDS, on_counted, g);
+    g->outside = refusal_counters_new(g->base, REFUSAL_COUNTERS_OUTSIDE, on_counted_outside, g);
+    if (r < 0 || !g->names || !g->previews || !g->inside || !g->refusal_counters || !g->outside ||
+        !g->mint || !g->server_tls || !g->port_tls || !g->look_tls)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
     tls_sessions_setup(g->origin.tls);
@@ -631,6 +649,7 @@ static int gate_leave(void *self, struct event_base *base UNUSED)
     dns_server_free(p->dns);
     nflog_free(p->nflog);
     refusal_counters_free(g->refusal_counters);
+    refusal_counters_free(g->outside);
     revoked_free(g->revoked);
     guide_free(g->guide);
     gate_names_free(g->names);

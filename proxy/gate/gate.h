@@ -76,6 +76,8 @@ struct gate {
     struct faults_book faults; /* of those who ask */
     bool draining;
     struct refusal_counters *refusal_counters;
+    struct refusal_counters
+        *outside;                /* of requests for previews: whoever sends them owns none of it */
     struct {                     /* W_TRACE; session 0: none is traced */
         uint64_t session, until; /* us, monotonic */
         char sandbox[65];

@@ -16,10 +16,16 @@
 
 #define SECOND UINT64_C(1000000)
 
+struct seen {
+    char name[WIRE_SERVICE_MAX + 1];
+    uint32_t port;
+};
+
 struct known {
     unsigned char hash[SHA256_DIGEST_LENGTH];
     char service[WIRE_SERVICE_MAX + 1];
     bool cookie;
+    unsigned port; /* of the service, then */
     uint64_t ends; /* us, monotonic; 0: free */
 };
 
@@ -37,6 +43,9 @@ struct preview_ask {
 struct preview_sessions {
     struct gate *gate;
     struct known known[PREVIEW_SESSIONS_MAX];
+    bool on;
+    uint32_t n_seen;
+    struct seen seen[WIRE_SERVICES];
     uint32_t last;
     unsigned n_asks;
     uint64_t used; /* told last */
@@ -65,6 +74,53 @@ void preview_sessions_free(struct preview_sessions *s)
     free(s);
 }
 
+/* ---- what may be seen ---- */
+
+unsigned preview_sessions_port(const struct preview_sessions *s, const char *service)
+{
+    uint64_t port;
+    if (!s->on)
+        return 0;
+    for (size_t i = 0; i < s->n_seen; i++)
+        if (strcmp(s->seen[i].name, service) == 0)
+            return s->seen[i].port;
+    bool plain = service[0] != '0' && slice_u64(slice_str(service), 65535, &port) == 0;
+    return plain ? (unsigned)port : 0;
+}
+
+int preview_sessions_may(struct preview_sessions *s, struct msg *m)
+{
+    uint8_t on;
+    uint32_t n;
+    struct seen seen[WIRE_SERVICES];
+    if (msg_get_u8(m, &on) < 0 || on > 1 || msg_get_u32(m, &n) < 0 || n > WIRE_SERVICES)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        if (msg_get_str(m, seen[i].name, sizeof seen[i].name) < 0 ||
+            msg_get_u32(m, &seen[i].port) < 0 || seen[i].port == 0 || seen[i].port > 65535)
+            return -1;
+    if (msg_end(m) < 0)
+        return -1;
+    s->on = on != 0;
+    s->n_seen = n;
+    memcpy(s->seen, seen, n * sizeof *seen);
+    for (size_t i = 0; i < PREVIEW_SESSIONS_MAX; i++) {
+        struct known *k = &s->known[i];
+        if (k->ends && preview_sessions_port(s, k->service) != k->port)
+            k->ends = 0;
+    }
+    return 0;
+}
+
+/* ---- who may ---- */
+
+void preview_sessions_forget(struct preview_sessions *s, const char *service)
+{
+    for (size_t i = 0; i < PREVIEW_SESSIONS_MAX; i++)
+        if (service[0] == 0 || strcmp(s->known[i].service, service) == 0)
+            s->known[i].ends = 0;
+}
+
 bool preview_sessions_know(const struct preview_sessions *s, const char *service, bool cookie,
                            struct slice text)
 {
@@ -90,6 +146,7 @@ static void remember(struct preview_sessions *s, const char *service, bool cooki
     SHA256((const unsigned char *)text, strlen(text), k->hash);
     snprintf(k->service, sizeof k->service, "%s", service);
     k->cookie = cookie;
+    k->port = preview_sessions_port(s, service);
     k->ends = meter_now() + seconds * SECOND;
 }
 

@@ -20,6 +20,13 @@ enum {
 
 struct preview_sessions *preview_sessions_new(struct gate *g);
 void preview_sessions_free(struct preview_sessions *s); /* NULL is fine */
+/* W_PREVIEWS: what may be seen from now on; who was let in to anything else is forgotten. -1: bad.
+ */
+int preview_sessions_may(struct preview_sessions *s, struct msg *m);
+/* Inside; 0: it may not be seen. */
+unsigned preview_sessions_port(const struct preview_sessions *s, const char *service);
+/* Whoever was let in to it, or ("") to any. */
+void preview_sessions_forget(struct preview_sessions *s, const char *service);
 /* A cookie's value, or a token that was good before. */
 bool preview_sessions_know(const struct preview_sessions *s, const char *service, bool cookie,
                            struct slice text);

@@ -1,5 +1,5 @@
-/* A table of REFUSAL_COUNTERS_TARGETS targets and one place for all others, told once a second; a
- * second in which nothing was refused empties it. */
+/* A table of REFUSAL_COUNTERS_TARGETS targets and one place for all others, told once a period; a
+ * period in which nothing was refused empties it. */
 #include "refusal_counters.h"
 
 #include <event2/event.h>
@@ -18,6 +18,7 @@ struct entry {
 
 struct refusal_counters {
     struct event *flush;
+    unsigned seconds;
     refusal_counters_fn fn;
     void *arg;
     size_t n;
@@ -38,12 +39,12 @@ static void tell_all(struct refusal_counters *t)
         t->fn(t->arg, e->kind, e->code, e->target, count);
     }
     if (!any)
-        t->n = 0; /* a quiet second: forget the targets, the next of each is told at once */
+        t->n = 0; /* a quiet period: forget the targets, the next of each is told at once */
 }
 
 static void arm(struct refusal_counters *t)
 {
-    struct timeval tv = {REFUSAL_COUNTERS_SECONDS, 0};
+    struct timeval tv = {t->seconds, 0};
     event_add(t->flush, &tv);
     t->armed = true;
 }
@@ -57,12 +58,13 @@ static void on_flush(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         arm(t);
 }
 
-struct refusal_counters *refusal_counters_new(struct event_base *base, refusal_counters_fn fn,
-                                              void *arg)
+struct refusal_counters *refusal_counters_new(struct event_base *base, unsigned seconds,
+                                              refusal_counters_fn fn, void *arg)
 {
     struct refusal_counters *t = calloc(1, sizeof *t);
     if (t == NULL)
         return NULL;
+    t->seconds = seconds;
     t->fn = fn;
     t->arg = arg;
     t->flush = event_new(base, -1, 0, on_flush, t);

@@ -4,6 +4,7 @@
 
 #include "gate_names.h"
 #include "guide.h"
+#include "inbound.h"
 #include "meter.h"
 #include "policy.h"
 #include "revoked.h"
@@ -61,6 +62,10 @@ static void note_denied(const struct session *s, const char *code, const char *t
 {
     struct gate *g = s->gate;
     struct record r;
+    if (s->inbound) {
+        exchange_inbound_count(g, s->inbound, code);
+        return;
+    }
     gate_denied(g, code, target, 1);
     record_init(&r, RECORD_DENIED, 0);
     record_put_str(&r, RF_CODE, code);

@@ -6,6 +6,7 @@
 #include "inbound.h"
 #include "ipc_msg.h"
 #include "listener.h"
+#include "preview_sessions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,8 @@ int session_inbound(struct gate *g, struct msg *m)
         return -1;
     if (fd < 0)
         return 0;
-    if (g->draining || g->n_inbound >= INBOUND_SESSIONS || g->n_routes == 0) {
+    in.port = preview_sessions_port(g->previews, in.service);
+    if (g->draining || g->n_inbound >= INBOUND_SESSIONS || g->n_routes == 0 || in.port == 0) {
         close(fd);
         return 0;
     }
@@ -85,6 +87,45 @@ int session_inbound(struct gate *g, struct msg *m)
     s->entry_name = "inbound";
     io_callback(s->io, on_first, s);
     io_deadline(s->io, g->limits.head_seconds);
+    return 0;
+}
+
+static void end_some(struct gate *g, bool (*ends)(const struct inbound *in, const void *arg),
+                     const void *arg)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->inbound && ends(s->inbound, arg))
+            session_close(s, "its preview may be seen no more");
+    }
+}
+
+static bool is_elsewhere(const struct inbound *in, const void *previews)
+{
+    return preview_sessions_port(previews, in->service) != in->port;
+}
+
+int session_inbound_may(struct gate *g, struct msg *m)
+{
+    if (preview_sessions_may(g->previews, m) < 0)
+        return -1;
+    end_some(g, is_elsewhere, g->previews);
+    return 0;
+}
+
+static bool is_of(const struct inbound *in, const void *service)
+{
+    return *(const char *)service == 0 || strcmp(in->service, service) == 0;
+}
+
+int session_inbound_end(struct gate *g, struct msg *m)
+{
+    char service[WIRE_SERVICE_MAX + 1];
+    if (msg_get_str(m, service, sizeof service) < 0 || msg_end(m) < 0)
+        return -1;
+    preview_sessions_forget(g->previews, service);
+    end_some(g, is_of, service);
     return 0;
 }
 

@@ -26,7 +26,9 @@ void session_refuse(struct session *s, const struct requester *by, const struct 
                     const struct authority *a, unsigned status, const char *code)
 {
     struct exchange *x = session_open_exchange(s, by);
-    if (x)
+    if (x && s->inbound)
+        exchange_inbound_refuse(x, s->inbound, status, code);
+    else if (x)
         exchange_refuse(x, h, a, s->entry_name, status, code);
 }
 

@@ -335,7 +335,7 @@ def controller(bed, rows, gate):
             ("a question about a token, neither once nor always", message(wire.PREVIEW, u32(7), text("web"), u8(2), text("a"))),
             ("a word that a preview is seen, with more", message(wire.PREVIEW_USED, u32(1)))):
         c.breaks(name, data)
-    for kind in (wire.PORTER, wire.TURNED_AWAY, wire.INBOUND, wire.PREVIEW_SAID, wire.DIAL):
+    for kind in (wire.PORTER, wire.TURNED_AWAY, wire.INBOUND, wire.PREVIEW_SAID, wire.PREVIEWS, wire.PREVIEW_END, wire.DIAL):
         c.breaks("message %s" % wire.NAMES[kind], message(kind, u8(1), text("web--sb-x.preview.localhost:80"), text("x")))
     for kind in (wire.RUN, wire.RELOAD, wire.STATUS, wire.SANDBOX, wire.PENDING_APPROVAL, wire.KILL, wire.DECIDE, wire.BUILT,
                  wire.BOUND, wire.PORT_OPENED, wire.TRUST, wire.INIT_EXEC, wire.INIT_READY, wire.ACT, 0, 999):

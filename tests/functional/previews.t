@@ -12,6 +12,8 @@ import signal
 import socket
 import struct
 import sys
+import threading
+import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -21,6 +23,7 @@ from harness.nginx import free_port  # noqa: E402
 BASE = "/v1/sandboxes"
 FIELD, COOKIE = "Durward-Preview-Token", "durward-preview"
 SESSIONS, CALLERS = 128, 256  # proxy/gate/inbound.h, porter.h
+GUESSES = 2200  # records that are more than the share of `made_again`
 SERVICE = r"""
 import base64, hashlib, http.server, json, socketserver, struct, sys
 HOST = ""
@@ -81,7 +84,7 @@ class Preview:
             fields[FIELD] = self.token if token is True else token
         if cookie:
             fields["Cookie"] = cookie
-        own = conn or http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        own = conn or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         own.request(method, path, body, fields)
         r = own.getresponse()
         data = r.read()
@@ -123,7 +126,7 @@ def fields_of(r, name):
 
 def serving(t, c, p, box, port=8000):
     c.sh(box, "cat > service.py <<'E'\n%s\nE\n(python3 service.py %d >/dev/null 2>&1 &)" % (SERVICE, port))
-    t.ok(tap.wait_for(lambda: p.ask(token=True)[0] == 200, 15, 0.1), "a service of a sandbox is seen from outside",
+    t.ok(tap.wait_for(lambda: tried(p, token=True)[0] == 200, 15, 0.1), "a service of a sandbox is seen from outside",
          p.ask(token=True))
 
 
@@ -249,28 +252,31 @@ def accept_of(key):
     return base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest())
 
 
+def shake(p, mine, origin):
+    """A WebSocket -> its socket, the same to read from, and the answer's head."""
+    s = socket.create_connection(("127.0.0.1", p.port), 10)
+    s.sendall(("GET /ws HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nCookie: %s\r\n"
+               "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: %s\r\n\r\n" % (
+                   p.host, mine, origin)).encode())
+    f = s.makefile("rb")
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        line = f.readline()
+        if not line:
+            break
+        head += line
+    return s, f, head
+
+
 def websocket(t, p, mine, other):
-    def shake(origin):
-        s = socket.create_connection(("127.0.0.1", p.port), 10)
-        s.sendall(("GET /ws HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nCookie: %s\r\n"
-                   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: %s\r\n\r\n" % (
-                       p.host, mine, origin)).encode())
-        f = s.makefile("rb")
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            line = f.readline()
-            if not line:
-                break
-            head += line
-        return s, f, head
-    s, f, head = shake(p.url[:-1])
+    s, f, head = shake(p, mine, p.url[:-1])
     t.ok(head.startswith(b"HTTP/1.1 101") and accept_of("dGhlIHNhbXBsZSBub25jZQ==") in head, "a WebSocket", head)
     for text in (b"hello", b"again"):
         s.sendall(bytes([0x81, 0x80 | len(text)]) + b"abcd" + bytes(b ^ b"abcd"[i % 4] for i, b in enumerate(text)))
         head = f.read(2)
         t.eq(f.read(head[1]), text, "its frames go both ways")
     s.close()
-    s, f, head = shake(other.url[:-1])
+    s, f, head = shake(p, mine, other.url[:-1])
     t.ok(head.startswith(b"HTTP/1.1 403"), "none that another preview's page opens", head)
     s.close()
 
@@ -379,8 +385,10 @@ def recorded(t, d, p, mine):
     pair = d.wait_records(1, "admitted", entry="inbound", path="/secret-path")
     t.ok(pair and pair[0]["authority"] == p.host and pair[0]["rule"] == "service web", "each request is on record as inbound", pair)
     t.ok(d.wait_records(1, "completed", status=200), "and its end")
-    for code in ("preview_login", "preview_cross_site", "authority_mismatch", "preview_unknown"):
-        t.ok(d.wait_records(1, "denied", code=code), "each refusal: %s" % code)
+    for code in ("preview_login", "preview_cross_site", "authority_mismatch"):
+        t.ok(d.wait_records(1, "denied", code=code, entry="inbound", target="*--" + p.host.partition("--")[2]),
+             "refusals are counted for all of a sandbox's services: %s" % code)
+    t.ok(d.wait_records(1, "denied", code="preview_unknown"), "and those of names that are nobody's")
     t.ok(d.wait_records(1, "lifecycle", event="preview_opened"), "and who was given one")
     d.settle()
     found = [f for f in d.audit_files() for x in (p.token, mine.partition("=")[2]) if x.encode() in open(f, "rb").read()]
@@ -394,11 +402,11 @@ def lasts(t, d, c, box, p, mine):
     t.ok(tap.wait_for(lambda: tried(p, cookie=mine)[0] == 200, 15, 0.2), "a cookie outlives the controller")
     fresh = tap.wait_for(lambda: again(c, box), 10, 0.2)
     t.ok(fresh and seen(fresh), "which lets others in again")
-    t.eq(p.code(token="pt-" + "b" * 26), (401, "preview_login"), "and nobody else")
+    t.ok(tap.wait_for(lambda: tried(p, token="pt-" + "b" * 26) == (401, "preview_login"), 10, 0.2), "and nobody else")
     for pid in roles("gate"):
         os.kill(pid, signal.SIGKILL)
     t.ok(tap.wait_for(lambda: seen(fresh), 15, 0.2), "new gates serve the same tokens")
-    t.eq(p.code(cookie=mine), (401, "preview_login"), "a cookie ends with its gate")
+    t.eq(tried(p, cookie=mine), (401, "preview_login"), "a cookie ends with its gate")
     c.ask("POST", BASE + "/%s/stop" % box)
     t.eq(fresh.ask(token=True)[0], 502, "a request resumes a stopped sandbox, whose service does not run yet")
     t.eq(c.show(box)["state"], "running", "it runs")
@@ -448,6 +456,176 @@ def configuration(t, d):
     t.eq([x for x in good if refused(**x)], [], "what can be is taken")
 
 
+def flood(p, n, seconds):
+    """n requests with wrong tokens, by several connections -> how many were answered."""
+    one = ("GET / HTTP/1.1\r\nHost: %s\r\n%s: pt-%s\r\n\r\n" % (p.host, FIELD, "a" * 26)).encode()
+    ends, answered = time.monotonic() + seconds, [0] * 8
+
+    def ask(i):
+        while answered[i] < n // 8 and time.monotonic() < ends:
+            with socket.create_connection(("127.0.0.1", p.port), 10) as s:
+                f = s.makefile("rb")
+                while answered[i] < n // 8 and time.monotonic() < ends:
+                    s.sendall(one)
+                    line, length = f.readline(), 0
+                    if not line.startswith(b"HTTP/1.1 401"):
+                        break
+                    answered[i] += 1
+                    while line not in (b"\r\n", b""):
+                        line = f.readline()
+                        length = int(line[15:]) if line[:15].lower() == b"content-length:" else length
+                    f.read(length)
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+    for x in threads:
+        x.start()
+    for x in threads:
+        x.join()
+    return sum(answered)
+
+
+def guessed(t, s, c, box, p):
+    """Who guesses writes as good as nothing of the log, and sets off no threshold of the sandbox's."""
+    n = flood(p, 3000, 8)
+    t.ok(n >= GUESSES, "a flood of guesses", n)
+    r = c.sh(box, "curl -s -o /dev/null -w '%%{http_code}' -m 3 https://%s/" % scene.PLAIN)
+    t.ok("200" in str(r), "the sandbox has its share of the log to itself", r)
+    t.eq((c.show(box)["state"], c.show(box)["denied"]), ("running", []), "nor does a threshold end it; none is its own")
+    return n
+
+
+def counted(t, s, box, n):
+    def records():
+        return [x for x in s.d.records(kind="denied") if x.get("entry") == "inbound" and box in x["target"]]
+    t.ok(tap.wait_for(lambda: sum(x["count"] for x in records()) == n, 15, 0.5), "each of them is counted",
+         n, records())
+    t.ok(len(records()) <= 6, "in few records", records())
+
+
+def looks(p, mine):
+    """A WebSocket, a request whose answer has not come, and a connection that waits for its next one."""
+    ws, _, head = shake(p, mine, p.url[:-1])
+    if not head.startswith(b"HTTP/1.1 101"):
+        return None
+    idle = http.client.HTTPConnection("127.0.0.1", p.port, timeout=10)
+    if p.ask(cookie=mine, conn=idle)[0] != 200:
+        return None
+    return [ws, idle.sock]
+
+
+def ended(open_ones):
+    """They are closed from the other end."""
+    return len(select.select(open_ones, (), (), 0)[0]) == len(open_ones) and all(not gone(s) for s in open_ones)
+
+
+def gone(s):
+    s.setblocking(False)
+    try:
+        return s.recv(1, socket.MSG_PEEK)
+    except ConnectionError:
+        return b""
+    except BlockingIOError:
+        return b"x"
+
+
+def revoked(t, s, c, box, neighbour):
+    p, app, other = Preview(c, box), Preview(c, box, "app"), Preview(c, neighbour)
+    link, mine, theirs = Preview(c, box), p.follow(), app.follow()
+    seen_by = looks(p, mine)
+    others_open = looks(app, theirs) + looks(other, other.follow())
+    t.ok(seen_by, "a WebSocket and a connection of a preview")
+    c.ask("DELETE", BASE + "/%s/previews/web" % box)
+    t.ok(tap.wait_for(lambda: ended(seen_by), 5, 0.05), "revoked: what is open ends, a WebSocket too")
+    t.eq([p.code(token=True), p.code(cookie=mine), link.code("/?" + link.link.partition("?")[2])],
+         [(401, "preview_login")] * 3, "token, cookie and link are good no more")
+    t.eq((app.ask(cookie=theirs)[0], app.ask(token=True)[0], other.ask(token=True)[0]), (200, 200, 200),
+         "another service's are, and another sandbox's")
+    t.eq(select.select(others_open, (), (), 0)[0], [], "and what is open of those stays")
+    t.ok(s.d.wait_records(1, "lifecycle", event="preview_revoked", detail="web"), "it is on record")
+    t.eq(c.ask("DELETE", BASE + "/%s/previews/web" % box), None, "again is no error")
+    again = Preview(c, box)
+    t.eq(again.ask(cookie=again.follow())[0], 200, "a new link lets in again")
+    r = s.d.command("sandbox", "preview", "--revoke", box, "--socket", s.d.socket)
+    t.ok((r.returncode, r.stdout) == (0, ""), "durward sandbox preview --revoke", r)
+    t.eq([again.code(token=True)[0], app.code(cookie=theirs)[0], app.code(token=True)[0], other.ask(token=True)[0]],
+         [401, 401, 401, 200], "ends those of all services of the sandbox, and no other's")
+    for words in (["--revoke"], [box], ["--revoke", "--ttl", "1m", box], ["--revoke", box, "web", "more"]):
+        r = s.d.command("sandbox", "preview", *words, "--socket", s.d.socket)
+        t.ok(r.returncode == 2 and r.stdout == "" and "usage: " in r.stderr, "usage: %s" % words, r)
+    t.eq([api.refused(c.ask, "DELETE", BASE + x) for x in ("/%s/previews/WEB" % box, "/%s/previews/%s" % (box, "a" * 32),
+                                                           "/sb-%s/previews" % ("a" * 26))],
+         [(400, "bad_request"), (400, "bad_request"), (404, "sandbox_not_found")], "what cannot be")
+
+
+def reload(t, s, **sandbox):
+    s.d.policies["coder"]["sandbox"] = sandbox
+    s.d.save()
+    t.eq(s.d.command("reload", "--socket", s.d.socket).returncode, 0, "a reload: %s" % sandbox)
+
+
+def reloaded(t, s, c, box):
+    """web moves to another port, app goes, then all of them."""
+    p, app, port = Preview(c, box), Preview(c, box, "app"), Preview(c, box, 8000)
+    cookies = [x.follow() for x in (p, app, port)]
+    web_open, app_open, port_open = [looks(x, y) for x, y in zip((p, app, port), cookies)]
+    reload(t, s, previews=True, services={"web": 8000, "app": 8000, "more": 9000})
+    t.eq(select.select(web_open + app_open + port_open, (), (), 0.3)[0], [], "one that adds a name ends nothing")
+    reload(t, s, previews=True, services={"web": 8000, "more": 9000})
+    t.ok(tap.wait_for(lambda: ended(app_open), 5, 0.05), "a name is gone: what is open of it ends")
+    t.eq((app.code(cookie=cookies[1]), app.code(token=True)), ((404, "preview_unknown"),) * 2, "it is nobody's")
+    t.eq((select.select(web_open + port_open, (), (), 0)[0], p.ask(cookie=cookies[0])[0]), ([], 200), "the others' stay")
+    reload(t, s, previews=True, services={"web": 8001, "app": 8000})
+    t.ok(tap.wait_for(lambda: ended(web_open), 5, 0.05), "another port: what is open ends")
+    t.eq((p.code(cookie=cookies[0]), p.code(token=True), app.code(token=True), app.code(cookie=cookies[1])),
+         ((401, "preview_login"),) * 4, "who was let in to the old one is not let in to the new one, nor to a name that is back")
+    fresh = Preview(c, box)
+    t.eq((fresh.ask(token=True)[0], port.ask(cookie=cookies[2])[0]), (502, 200), "where nothing listens")
+    reload(t, s, previews=False, services={"web": 8000})
+    t.ok(tap.wait_for(lambda: ended(port_open), 5, 0.05), "previews are off: all that is open ends")
+    t.eq((fresh.code(token=True), port.code(cookie=cookies[2])), ((404, "preview_unknown"),) * 2, "and no name is anybody's")
+    reload(t, s, previews=True, services={"web": 8000})
+    t.eq([x.code(token=True)[0] for x in (p, fresh, port)] + [port.code(cookie=cookies[2])[0]], [401] * 4,
+         "on again: nothing of before is good")
+    t.ok(seen(Preview(c, box)), "and new ones are")
+
+
+def away(t, s, c, box):
+    """What was reloaded while no controller was there."""
+    p = Preview(c, box)
+    mine = p.follow()
+    there = looks(p, mine)
+    pid = [x for x, role in s.d.roles() if role == "controller"][0]
+    os.kill(pid, signal.SIGSTOP)
+    s.d.policies["coder"]["sandbox"] = {"previews": True, "services": {"more": 9000}}
+    s.d.save()
+    s.d.daemon.send_signal(signal.SIGHUP)
+    t.eq(select.select(there, (), (), 0.5)[0], [], "a controller that does nothing ends nothing")
+    os.kill(pid, signal.SIGKILL)
+    t.ok(tap.wait_for(lambda: ended(there), 15, 0.1), "the next one says what may be seen now: what is open ends")
+    t.ok(tap.wait_for(lambda: tried(p, cookie=mine) == (404, "preview_unknown"), 15, 0.2), "and the cookie is no use")
+
+
+def others(t):
+    """A daemon with a small share of the log, of whose configuration more changes."""
+    s = scene.Scene(t, name="o")
+    s.d.extra["controller"] = dict(s.d.config()["controller"], preview="127.0.0.1:%d" % free_port())
+    s.d.audit["rotate"] = {"compress": "none"}
+    s.d.audit["share"] = {"burst": "1100KB", "per_minute": "1100KB"}
+    s.d.audit["notify"] = {"when": [{"denied": 200, "within": "1m", "then": "kill"}, {"hosts": 2, "within": "1m", "then": "kill"}]}
+    s.d.policies["coder"]["sandbox"] = {"previews": True, "services": {"web": 8000, "app": 8000}}
+    s.d.serve()
+    c = api.Api(s.d.socket)
+    box, neighbour = c.create(policy="coder")["id"], c.create(policy="coder")["id"]
+    n = guessed(t, s, c, neighbour, Preview(c, neighbour))
+    serving(t, c, Preview(c, box), box)
+    serving(t, c, Preview(c, neighbour), neighbour)
+    t.part(revoked, t, s, c, box, neighbour)
+    t.part(reloaded, t, s, c, box)
+    t.part(away, t, s, c, box)
+    t.part(counted, t, s, neighbour, n)
+    c.close()
+    t.eq(s.d.stop(), 0, "that daemon ends well")
+
+
 def main(t):
     s = scene.Scene(t)
     port, s.console = free_port(), "127.0.0.1:%d" % free_port()
@@ -480,6 +658,7 @@ def main(t):
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
     t.part(configuration, t, s.d)
+    t.part(others, t)
 
 
 tap.run(main, timeout=120)

@@ -231,6 +231,8 @@ def ports(t, box):
     seen = box.services()[0]
     t.eq((seen.name, seen.state, seen.detail, seen.preview), ("web", "healthy", "status 200", None), "services")
     kind(t, refused(box.preview, "web"), durward.NotFound, "preview_not_found", "preview where they are off")
+    t.eq((box.revoke_previews("web"), box.revoke_previews(8000), box.revoke_previews()), (None,) * 3, "taking back what was not given")
+    kind(t, refused(box.revoke_previews, "a b"), durward.BadRequest, "bad_request", "what is no service's name")
 
     async def ask():
         a = await durward.AsyncDurward(box.client.socket).get(box.id)

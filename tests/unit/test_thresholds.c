@@ -112,6 +112,32 @@ static void hosts(void)
     thresholds_free(t);
 }
 
+/* Of who asks for a preview: it is not the sandbox that does. */
+static void outside(void)
+{
+    struct crossing x;
+    struct config_threshold list[] = {{NOTIFY_DENIED, 1, 60, NOTIFY_KILL},
+                                      {NOTIFY_HOSTS, 1, 60, NOTIFY_ONLY},
+                                      {NOTIFY_CROSS, 1, 60, NOTIFY_KILL},
+                                      {NOTIFY_LOG_BYTES, 2000, 60, NOTIFY_PAUSE}};
+    struct thresholds *t = thresholds_new(list, 4);
+    struct record_view v = {.kind = RECORD_DENIED, .counter = 1};
+    v.field[RF_ENTRY] = SLICE("inbound");
+    v.field[RF_CODE] = SLICE("cross_sandbox");
+    v.field[RF_TARGET] = SLICE("*--sb-1.preview.localhost");
+    v.field[RF_COUNT] = SLICE("5000");
+    thresholds_note(t, &v, &gate, 700, 10);
+    v.kind = RECORD_ADMITTED;
+    v.field[RF_AUTHORITY] = SLICE("web--sb-1.preview.localhost");
+    thresholds_note(t, &v, &gate, 700, 10);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    thresholds_note(t, &v, &gate, 700, 10); /* the log's bytes are bytes */
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_EQUAL(x.index, 3);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    thresholds_free(t);
+}
+
 static void measures(void)
 {
     struct config_threshold list[] = {{NOTIFY_NAMES, 5, 60, 0},     {NOTIFY_PACKETS, 2, 60, 0},
@@ -405,6 +431,7 @@ void tap_suites(void)
     CU_add_test(s, "bytes, of what lasts, too; no sum turns over", bytes);
     CU_add_test(s, "distinct hosts", hosts);
     CU_add_test(s, "names, packets, signs", measures);
+    CU_add_test(s, "who asks for previews", outside);
     CU_add_test(s, "sandboxes and crossings are bounded", bounded);
     CU_add_test(s, "no policy's push another's out", shares);
     CU_add_test(s, "bytes of many requests that last", shares_of_bytes);

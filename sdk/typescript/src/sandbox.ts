@@ -235,6 +235,12 @@ export class Sandbox {
     return readPreview(JSON.parse(b.toString("utf8")));
   }
 
+  /** End what preview() gave out for a service, or for all: links, tokens, cookies, and connections that are open. */
+  async revokePreviews(service?: string | number): Promise<void> {
+    const one = service === undefined ? "" : `/${encodeURIComponent(service)}`;
+    await this.#ask({ method: "DELETE", target: sandboxTarget(this.id, `/previews${one}`) });
+  }
+
   /** Run a command to its end: text by /bin/sh -c, a list as it is. */
   async exec(command: string | readonly string[], o: ExecOptions = {}): Promise<ExecResult> {
     const asked = wish(command, o);

@@ -400,6 +400,10 @@ def preview(sid: str, service: str | int, ttl: int | None) -> Call[Preview]:
                 _json(_given(service=service, ttl=ttl)))
 
 
+def revoke_previews(sid: str, service: str | int | None) -> Call[None]:
+    return Call("DELETE", _of(sid, "/previews" + ("" if service is None else "/" + quote(str(service), safe=""))), _nothing)
+
+
 def archive(name: str, verb: str) -> tuple[str, str]:
     """A snapshot's export or import, in frames (_frames.py)."""
     return "/v1/snapshots/%s/%s" % (quote(name, safe=""), verb), "durward-archive"

@@ -486,6 +486,10 @@ class AsyncSandbox:
         """As Sandbox.preview."""
         return await self.client._do(_calls.preview(self.id, service, ttl))
 
+    async def revoke_previews(self, service: str | int | None = None) -> None:
+        """As Sandbox.revoke_previews."""
+        await self.client._do(_calls.revoke_previews(self.id, service))
+
     async def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
                    env: Mapping[str, str] | None = None, timeout: int | None = None,
                    stdin: bytes | None = None, split: bool = False,

@@ -493,6 +493,10 @@ class Sandbox:
         may look (default 8 hours). NotFound where previews are not on."""
         return self.client._do(_calls.preview(self.id, service, ttl))
 
+    def revoke_previews(self, service: str | int | None = None) -> None:
+        """End what preview() gave out for a service, or for all: links, tokens, cookies, and connections that are open."""
+        self.client._do(_calls.revoke_previews(self.id, service))
+
     def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
              env: Mapping[str, str] | None = None, timeout: int | None = None,
              stdin: bytes | None = None, split: bool = False,

@@ -191,6 +191,7 @@ behaviour("forward, commands that run, cancel", async () => {
   const [web] = await box.services();
   assert.deepEqual([web.name, web.port, web.state, web.preview], ["web", 8124, "healthy", null]);
   await refused(box.preview("web"), "NotFound", "preview_not_found");
+  for (const one of ["web", 8000, undefined]) assert.equal(await box.revokePreviews(one), undefined);
   const s = await box.forward(8124);
   s.write("GET / HTTP/1.0\r\n\r\n");
   assert.match(text((await all(s))[0]), /^HTTP\/1.0 200/);

@@ -25,7 +25,7 @@
 enum {
     ACK_SECONDS = 2,
     HOLD_SECONDS = 5, /* for credit, or until the sandbox has some of its share again */
-    HEARD_MS = 500,   /* a logger that gave credit so lately is only behind */
+    HEARD_MS = 5000,  /* a logger that gave credit so lately is only behind, as disks may be */
     HOLD_BYTES = 1 << 20,
     HOLD_ONE = 256 * 1024, /* of one sandbox */
     PACED_MAX = 1024,

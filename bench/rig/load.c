@@ -80,7 +80,7 @@ struct load {
     size_t n_samples;
     long resting, ended;
     long begun;    /* with --idle: connections opened, IDLE_AT_ONCE under way */
-    char why[160]; /* of the first error */
+    char why[700]; /* of the first error */
     struct conn *conns;
 };
 
@@ -275,8 +275,8 @@ static int take(struct load *l, struct conn *c, const char *p, size_t n)
             return 1;
         if (length == -2) {
             errno = 0;
-            char why[64];
-            snprintf(why, sizeof(why), "the reply is no 200 with a length: %.24s", c->head);
+            char why[640];
+            snprintf(why, sizeof(why), "the reply is no 200 with a length: %.600s", c->head);
             fail(l, c, why);
             return 0;
         }

@@ -31,7 +31,7 @@ static void judge_text(const struct mysql_terms *t, struct slice database, struc
 static void judge_option(const struct mysql_terms *t, struct slice body, struct mysql_judged *ret)
 {
     ret->reply = MYSQL_REPLY_ONE;
-    if (body.n != 2 || body.p[1] != 0 || body.p[0] < 0 || body.p[0] > 1)
+    if (body.n != 2 || body.p[1] != 0 || (unsigned char)body.p[0] > 1)
         ret->why = "an option that is not known";
     else if (body.p[0] == 0 && !t->multi_statements)
         ret->why = "several statements in one text, which 'multi_statements' would allow";

@@ -79,6 +79,9 @@ static int print_answer(const struct answer *w, const struct policy_query *q,
     if (w->verdict != VERDICT_DENY)
         printf("  credential: %s%s%s\n", credential ? credential : "none", c ? ", " : "",
                c ? credential_text(c, kind, sizeof kind) : "");
+    const char *asked = policy_query_kubernetes(w, q, kind, sizeof kind);
+    if (asked)
+        printf("  kubernetes: %s\n", asked);
     for (size_t i = 0; w->rule && i < w->rule->n_captures; i++)
         printf("  captures:   %s of the reply, as %s\n", w->rule->captures[i].path,
                w->rule->captures[i].secret);

@@ -81,6 +81,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_PATTERNS] = "patterns",
     [RF_KEY] = "key_fingerprint",
     [RF_HASH] = "signed_hash",
+    [RF_KUBERNETES] = "kubernetes",
 };
 
 const char *record_kind_name(enum record_kind k)

@@ -98,6 +98,7 @@ enum record_field {                /* JSON name in the comment; text unless said
                                       how often each; never the match */
                     RF_KEY,  /* "key_fingerprint": of the one that signs, as ssh-add shows it */
                     RF_HASH, /* "signed_hash": of what is signed, "sha512:" and hex */
+                    RF_KUBERNETES, /* "kubernetes": verb, resource, namespace and name */
                     RF_FIELDS
 };
 

@@ -72,6 +72,7 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
                                      .hides_path = guard_has_placeholder(x->gate, h->path),
                                      .hides_query =
                                          h->has_query && guard_has_placeholder(x->gate, h->query),
+                                     .kubernetes = x->rule ? x->rule->kubernetes : NULL,
                                      .rule = x->rule_text,
                                      .entry = x->entry,
                                      .sandbox = x->relay.sandbox,
@@ -87,6 +88,8 @@ void exchange_tell_how(const struct exchange *x, const struct downstream *f)
     stream_retry(f, x->retry);
     if (rpc && f->ops->rpc)
         f->ops->rpc(f->self, x->rpc_id);
+    if (x->rule && x->rule->kubernetes && f->ops->kube)
+        f->ops->kube(f->self);
 }
 
 void exchange_tell_end(struct exchange *x, unsigned status, const char *code, const char *id)

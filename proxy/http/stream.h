@@ -32,6 +32,8 @@ struct downstream_ops {
     void (*retry)(void *downstream, unsigned seconds);
     /* May be NULL. Before fail: the request is a message of JSON-RPC with this number, or "". */
     void (*rpc)(void *downstream, const char *id);
+    /* A client of Kubernetes: refusals are a Status. */
+    void (*kube)(void *downstream);
     void (*wanted)(void *downstream); /* the upstream has room for more of the request body */
 };
 

@@ -171,6 +171,21 @@ static void put_rpc(struct answer *a, const struct answer_how *how, const char *
                             how->rpc_id[0] ? how->rpc_id : "null", message, class, code, id);
 }
 
+/* kubectl prints its message. */
+static void put_kube(struct answer *a, const char *message, const char *code, const char *id)
+{
+    a->type = "application/json";
+    a->n = (size_t)snprintf(
+        a->body, sizeof a->body,
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+        "\"message\":\"%s (%s %s)\",\"reason\":\"%s\",\"code\":%u}\n",
+        message, code, id,
+        a->status == 403   ? "Forbidden"
+        : a->status == 503 ? "ServiceUnavailable"
+                           : "",
+        a->status);
+}
+
 static void put_problem(struct answer *a, const struct answer_words *w, const char *code,
                         const char *id)
 {
@@ -263,6 +278,8 @@ void answer_make(struct answer *a, const struct answer_how *how, unsigned status
         put_grpc(a, how->form, message, code, id);
     else if (how->form == ANSWER_RPC)
         put_rpc(a, how, message, class, code, id);
+    else if (how->form == ANSWER_KUBE)
+        put_kube(a, message, code, id);
     else if (how->form == ANSWER_PROBLEM)
         put_problem(a, w, code, id);
     else if (how->form == ANSWER_HTML)

@@ -15,6 +15,7 @@ enum answer_form {
     ANSWER_RPC, /* JSON-RPC 2.0 */
     ANSWER_GRPC,
     ANSWER_GRPC_WEB,
+    ANSWER_KUBE, /* a Status of Kubernetes */
 };
 
 enum {

@@ -33,6 +33,8 @@ static const struct answer_words table[] = {
      "Spell the path plainly, without escapes that it does not need", 0},
     {"tunnel", 0, ANSWER_DENIED, "the policy allows this host as a tunnel only", "Use CONNECT", 0},
     {"websocket", 0, ANSWER_DENIED, "the policy allows no WebSocket here", ASK, 0},
+    {"kubernetes", 0, ANSWER_DENIED, "the policy does not allow this to be asked of the cluster",
+     ASK, 0},
     {"graphql", 0, ANSWER_DENIED, "the policy does not allow this GraphQL operation", ASK, 0},
     {"mcp", 0, ANSWER_DENIED, "the policy does not allow this MCP tool or method", ASK, 0},
     {"mcp_reply", 0, ANSWER_FAILED,

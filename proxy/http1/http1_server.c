@@ -282,6 +282,11 @@ static void downstream_retry(void *self, unsigned seconds)
     ((struct http1_server *)self)->retry = seconds;
 }
 
+static void downstream_kube(void *self)
+{
+    ((struct http1_server *)self)->how.form = ANSWER_KUBE;
+}
+
 static void downstream_rpc(void *self, const char *id)
 {
     answer_rpc(&((struct http1_server *)self)->how, id);
@@ -304,6 +309,7 @@ static const struct downstream_ops downstream_ops = {
     .wanted = downstream_wanted,
     .retry = downstream_retry,
     .rpc = downstream_rpc,
+    .kube = downstream_kube,
 };
 
 /* ---- the last answer ---- */

@@ -231,6 +231,11 @@ static void downstream_retry(void *self, unsigned seconds)
     ((struct http2_stream *)self)->retry = seconds;
 }
 
+static void downstream_kube(void *self)
+{
+    ((struct http2_stream *)self)->how.form = ANSWER_KUBE;
+}
+
 static void downstream_rpc(void *self, const char *id)
 {
     answer_rpc(&((struct http2_stream *)self)->how, id);
@@ -271,6 +276,7 @@ static const struct downstream_ops downstream_ops = {
     .wanted = downstream_wanted,
     .retry = downstream_retry,
     .rpc = downstream_rpc,
+    .kube = downstream_kube,
 };
 
 static void set_upstream(void *self, struct upstream upstream)

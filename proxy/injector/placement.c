@@ -229,6 +229,12 @@ bool placement_hides_path(const struct placement *f)
     return f->credential && f->credential->places & PLACE_PATH;
 }
 
+bool placement_hides_query(const struct placement *f)
+{
+    const struct credential *c = f->credential;
+    return c && (c->kind == CREDENTIAL_QUERY || c->places & PLACE_QUERY);
+}
+
 /* ---- signing ---- */
 
 bool placement_signs(const struct placement *f)

@@ -67,7 +67,8 @@ bool placement_passed(struct placement *f);
 void placement_free(struct placement *f);
 /* The body is one of signed chunks, each to be signed anew as it passes. */
 bool placement_chunks(const struct placement *f);
-/* The path is no text to record: it holds a placeholder. */
+/* The path, or the query, is no text to record: it holds a placeholder. */
 bool placement_hides_path(const struct placement *f);
+bool placement_hides_query(const struct placement *f);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "condition.h"
 #include "field_name.h"
+#include "kube_rule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,6 +167,21 @@ static bool is_spoken_twin(const struct rule *rule, struct slice name)
     return false;
 }
 
+/* To act as somebody else is a verb of its own, which no rule allows. */
+static const char *kube_refused(const struct head *h, const struct rule *rule, struct slice query,
+                                struct guard_answer *ret)
+{
+    struct kube_facts f;
+    for (size_t i = 0; i < h->n; i++)
+        if (slice_istarts(h->fields[i].name, SLICE("impersonate-"))) {
+            guard_where(ret, "header", h->fields[i].name);
+            return "kubernetes";
+        }
+    return kube_read(h->method, h->path, query, &f) == 0 && kube_decide(rule->kubernetes, &f) >= 0
+               ? NULL
+               : "kubernetes";
+}
+
 const char *guard_conditions(const struct head *h, const struct rule *rule, struct slice query,
                              bool has_query, struct guard_answer *ret)
 {
@@ -175,7 +191,9 @@ const char *guard_conditions(const struct head *h, const struct rule *rule, stru
             return "header";
         }
     const char *code = condition_query(rule, query, has_query);
-    return code ? code : condition_headers(rule, find_field, h);
+    if (code == NULL)
+        code = condition_headers(rule, find_field, h);
+    return code || rule->kubernetes == NULL ? code : kube_refused(h, rule, query, ret);
 }
 
 int guard_fields(struct head *h, const struct rule *rule, bool searched)

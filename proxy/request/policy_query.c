@@ -5,9 +5,11 @@
 #include "admission.h"
 #include "arena.h"
 #include "cloud_identity.h"
+#include "kube_rule.h"
 #include "new_secret.h"
 #include "target.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { TARGET_MAX = 65536 }; /* beyond any limit of a gate's */
@@ -58,6 +60,7 @@ static const char *reason(const struct guard_answer *a)
         {"foreign_credential", 0, "it carries a credential that is not the rule's"},
         {"bad_target", 0, "a URL holds no such bytes"},
         {"signed_target", 0, "a signature covers the URL, and bytes of it have to be escaped"},
+        {"kubernetes", 0, "no entry of its `kubernetes` has what the cluster is asked"},
         {"identity", 0,
          "the sandbox's gate answers it itself, as far as the policy's identity says"},
     };
@@ -132,6 +135,29 @@ const char *policy_query_uncaptured(const struct answer *w, const struct policy_
     return new_secret_in(q->method, slice_str(q->authority.host), q->path);
 }
 
+const char *policy_query_kubernetes(const struct answer *w, const struct policy_query *q, char *to,
+                                    size_t size)
+{
+    const struct kube_terms *t = w->rule ? w->rule->kubernetes : NULL;
+    struct kube_facts f;
+    struct buf b;
+    if (t == NULL)
+        return NULL;
+    if (kube_read(q->method, q->path, q->query, &f) < 0)
+        return "not read with certainty";
+    buf_init(&b, size - 1);
+    int by = kube_decide(t, &f);
+    bool whole =
+        kube_text(&f, &b) == 0 && (f.is_resource || buf_append_str(&b, "no resource") == 0);
+    if (whole && by > 0)
+        whole = buf_printf(&b, " (entry %d)", by) == 0;
+    else if (whole && by == KUBE_DISCOVERY)
+        whole = buf_append_str(&b, " (discovery)") == 0;
+    snprintf(to, size, "%.*s", SL(buf_slice(&b)));
+    buf_free(&b);
+    return whole ? to : "more than can be shown";
+}
+
 static json_t *captures(const struct rule *rule)
 {
     json_t *all = json_object();
@@ -176,6 +202,9 @@ json_t *policy_query_json(const struct policy *p, const struct policy_query *q,
     if (v && w->verdict != VERDICT_DENY && w->rule)
         put_more(v, w->rule, policy_budget(p),
                  policy_taint_text(p, &q->authority, searched, sizeof searched));
+    const char *asked = policy_query_kubernetes(w, q, searched, sizeof searched);
+    if (v && asked)
+        json_object_set_new(v, "kubernetes", json_string(asked));
     if (v && policy_query_uncaptured(w, q))
         json_object_set_new(v, "uncaptured", json_string(policy_query_uncaptured(w, q)));
     return v;

@@ -32,6 +32,10 @@ const char *policy_query_verdict(enum verdict v); /* "allow", "ask", "deny" */
 /* A secret that the origin makes and that no capture takes: the sandbox would have it. NULL: none.
  */
 const char *policy_query_uncaptured(const struct answer *w, const struct policy_query *q);
+/* What a cluster is asked, and which entry of the rule's `kubernetes` has that. NULL: it has none.
+ */
+const char *policy_query_kubernetes(const struct answer *w, const struct policy_query *q, char *to,
+                                    size_t size);
 /* All of it, as the command and the API say it. policy: p's name. NULL: out of memory. */
 json_t *policy_query_json(const struct policy *p, const struct policy_query *q,
                           const struct answer *w, const char *policy);

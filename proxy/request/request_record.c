@@ -3,6 +3,7 @@
 #include "request_record.h"
 
 #include "guard.h"
+#include "kube_rule.h"
 
 enum { SHAPE_MAX = 1024 };
 
@@ -21,6 +22,23 @@ static void put_query(struct record *r, const struct request_record *q)
     buf_free(&shape);
 }
 
+/* What a cluster is asked, and the command that is to run in a container. */
+static void put_kubernetes(struct record *r, const struct request_record *q)
+{
+    struct kube_facts f;
+    struct buf text;
+    if (kube_read(q->head->method, q->head->path, q->head->query, &f) < 0)
+        return;
+    buf_init(&text, KUBE_COMMAND_MAX);
+    if (kube_text(&f, &text) == 0)
+        record_put(r, RF_KUBERNETES, buf_slice(&text));
+    buf_clear(&text);
+    if (!q->hides_query)
+        kube_command(&f, &text);
+    record_put(r, RF_COMMAND, buf_slice(&text));
+    buf_free(&text);
+}
+
 void request_record(struct record *r, enum record_kind kind, uint64_t counter,
                     const struct request_record *q)
 {
@@ -34,6 +52,8 @@ void request_record(struct record *r, enum record_kind kind, uint64_t counter,
     record_put(r, RF_PATH, q->hides_path ? hidden : q->head->path);
     if (q->head->has_query && q->head->path.n)
         put_query(r, q);
+    if (q->kubernetes && !q->hides_path)
+        put_kubernetes(r, q);
     record_put_str(r, RF_RULE, q->rule);
     record_put_str(r, RF_CREDENTIAL, q->credential);
     record_put_str(r, RF_ENTRY, q->entry);

@@ -5,6 +5,7 @@
 
 #include "config_tree.h"
 #include "header_name.h"
+#include "kube_rule.h"
 
 const struct config_secret *config_secrets(const struct config *c, size_t *n)
 {
@@ -243,6 +244,27 @@ static void opened_fields(const struct config_policy *p, const struct warner *w)
         }
 }
 
+/* Entries of `kubernetes` that let nothing pass. */
+static void idle_entries(const struct config_policy *p, const struct warner *w)
+{
+    const struct rule_entry *e;
+    char text[1200];
+    for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++) {
+        const struct kube_terms *t = e->rule.kubernetes;
+        for (size_t k = 0; t && k < t->n_entries; k++) {
+            const char *why = NULL;
+            if (!e->rule.websocket && kube_streams(&t->entries[k]))
+                why = "is of streams into pods, which need 'websocket: true' beside it";
+            else if (kube_names_new(&t->entries[k]))
+                why = "has 'names', but a request that makes something has none";
+            if (why == NULL)
+                continue;
+            snprintf(text, sizeof text, "%s: entry %zu of 'kubernetes' %s", e->where, k + 1, why);
+            w->fn(w->arg, text);
+        }
+    }
+}
+
 static void unused_placeholders(const struct config *c, const struct config_policy *p,
                                 const struct warner *w)
 {
@@ -293,6 +315,7 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
         policy_warnings(c->policies[i].compiled, stands_inside, &w);
         unused_placeholders(c, &c->policies[i], &w);
         opened_fields(&c->policies[i], &w);
+        idle_entries(&c->policies[i], &w);
     }
     for (size_t i = 0; i < c->n_secrets; i++) {
         bool used = c->secrets[i].used || (c->proxy && c->proxy->password &&

@@ -117,7 +117,7 @@ struct rule {
     enum client_credential client_credential;
     bool ask;           /* somebody has to approve each request */
     bool cookies;       /* cookies: pass */
-    bool method_scoped; /* access or methods given */
+    bool method_scoped; /* access, methods or kubernetes given */
     bool websocket;     /* it may become a WebSocket */
     bool ranges;        /* Range passes beside a credential */
     const struct header_edit *edits;
@@ -127,7 +127,8 @@ struct rule {
     size_t n_query;
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
-    const char *const *not_credentials; /* headers, lower case, that carry no credential here */
+    const struct kube_terms *kubernetes; /* verbs and resources (kube_rule.h); NULL: not asked */
+    const char *const *not_credentials;  /* headers, lower case, that carry no credential here */
     size_t n_not_credentials;
     enum on_reflect on_reflect;
     const struct capture *captures;

@@ -128,6 +128,10 @@ const struct key rule_keys[] = {
     RULE_KEY("mcp", OWN, "allow", "",
              "mapping of `tools`, `methods`, `resources`, `prompts`, `on_refused`, `server`, see "
              "*Bodies*"),
+    RULE_KEY(
+        "kubernetes", OWN, "allow, ask", "",
+        "mapping, or a list of them, of `verbs`, `resources`, `namespaces`, `names`, `commands`: "
+        "what the API server of a cluster may be asked, see *Kubernetes*"),
     RULE_KEY("llm", OWN, "allow", "",
              "whose form calls to models have here, or a mapping of `api`, `models`, `max_tokens`, "
              "`assume`, see *Calls to models*"),
@@ -328,6 +332,8 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
     }
     if (whole && r->entry->rule.tunnel)
         whole = buf_append_str(&b, " tunnel") == 0;
+    if (whole && r->entry->rule.kubernetes)
+        whole = buf_append_str(&b, " kubernetes") == 0;
     if (whole && (r->entry->rule.postgres || r->entry->rule.redis || r->entry->rule.mysql) &&
         r->entry->read_only)
         whole = buf_append_str(&b, " read-only") == 0;
@@ -335,7 +341,7 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
         whole = buf_append_str(&b, " fetch") == 0;
     if (whole && r->git != GIT_NONE)
         whole = buf_printf(&b, " git %s", r->git == GIT_FETCH ? "fetch" : "push") == 0;
-    else if (whole && r->entry->rule.method_scoped)
+    else if (whole && r->entry->rule.method_scoped && !r->entry->rule.kubernetes)
         for (unsigned i = 0, any = 0; whole && method_name(i); i++)
             if (r->methods & 1u << i)
                 whole = buf_printf(&b, "%s%s", any++ ? "," : " ", method_name(i)) == 0;
@@ -525,7 +531,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         return -1;
     if (rule_not_credentials_read(a, n, &ret->rule, err) < 0 || read_guards(&r, n, err) < 0 ||
         rule_conditions_read(a, n, &ret->rule, err) < 0 ||
-        rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
+        rule_kube_read(a, n, &ret->rule, err) < 0 || rule_to_read(a, n, &ret->rule, err) < 0 ||
+        rule_tunnel_read(n, &ret->rule, err) < 0)
         return -1;
     if (rule_broker_absent(n, &ret->rule, err) < 0 || read_patterns(&r, patterns, err) < 0 ||
         rule_inspection_read(a, n, ret, err) < 0)

@@ -47,6 +47,11 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
 /* `not_credentials`. After `with` (rule_not_credentials.c). */
 int rule_not_credentials_read(struct arena *a, const struct node *rule, struct rule *ret,
                               struct err *err);
+int rule_kube_read(struct arena *a, const struct node *rule, struct rule *ret,
+                   struct err *err); /* `kubernetes` (rule_kube.c) */
+/* Patterns of commands, which ssh_command_matches reads (rule_ssh.c). */
+int rule_commands_read(struct arena *a, const struct node *n, const char *const **ret,
+                       size_t *n_ret, struct err *err);
 int rule_conditions_read(struct arena *a, const struct node *rule, struct rule *ret,
                          struct err *err); /* rule_condition.c */
 int rule_to_read(struct arena *a, const struct node *rule, struct rule *ret,

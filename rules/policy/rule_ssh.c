@@ -81,22 +81,19 @@ static int read_host_keys(struct rule_broker_reading *r, struct err *err)
 
 /* ---- commands ---- */
 
-static int read_commands(struct arena *a, const struct node *rule, struct ssh_terms *t,
-                         struct err *err)
+int rule_commands_read(struct arena *a, const struct node *n, const char *const **ret,
+                       size_t *n_ret, struct err *err)
 {
-    struct node n;
     size_t count;
-    if (!node_get(rule, "commands", &n))
-        return 0;
-    if (node_strings(&n, &count, err) < 0)
+    if (node_strings(n, &count, err) < 0)
         return -1;
     if (count > SSH_COMMANDS_MAX)
-        return node_fail(&n, err, "more than %d commands", SSH_COMMANDS_MAX);
+        return node_fail(n, err, "more than %d commands", SSH_COMMANDS_MAX);
     const char **list = arena_zalloc(a, count, sizeof *list);
     for (size_t i = 0; i < count; i++) {
         struct node item;
         const char *text;
-        if (node_strings_at(&n, i, &item, &text, err) < 0)
+        if (node_strings_at(n, i, &item, &text, err) < 0)
             return -1;
         size_t len = strlen(text);
         for (size_t k = 0; k < len; k++)
@@ -112,9 +109,18 @@ static int read_commands(struct arena *a, const struct node *rule, struct ssh_te
             return node_fail(&item, err, "'*' is a part of one word; '**' is none");
         list[i] = arena_str(a, text);
     }
-    t->commands = list;
-    t->n_commands = count;
+    *ret = list;
+    *n_ret = count;
     return 0;
+}
+
+static int read_commands(struct arena *a, const struct node *rule, struct ssh_terms *t,
+                         struct err *err)
+{
+    struct node n;
+    return node_get(rule, "commands", &n)
+               ? rule_commands_read(a, &n, &t->commands, &t->n_commands, err)
+               : 0;
 }
 
 /* ---- patterns ---- */

@@ -484,6 +484,39 @@ static void warnings(void)
     config_unref(c);
 }
 
+static void keep_last(void *arg, const char *text)
+{
+    snprintf(arg, 400, "%s", text);
+}
+
+/* Entries of `kubernetes` that let nothing pass. */
+static void idle_entries(void)
+{
+    static const struct {
+        const char *rule, *warned;
+    } rows[] = {
+        {"kubernetes: { verbs: create, resources: pods/exec }",
+         "entry 1 of 'kubernetes' is of streams"},
+        {"kubernetes: { verbs: '*', resources: [pods, pods/attach] }", "need 'websocket: true'"},
+        {"websocket: true, kubernetes: { verbs: create, resources: pods/exec }", ""},
+        {"kubernetes: { verbs: get, resources: pods/portforward }", ""},
+        {"kubernetes: [ { verbs: get, resources: pods }, { verbs: create, resources: pods, names: "
+         "x } ]",
+         "entry 2 of 'kubernetes' has 'names'"},
+        {"kubernetes: { verbs: [create, get], resources: pods, names: x }", ""},
+        {"kubernetes: { verbs: create, resources: pods/eviction, names: x }", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[400], last[400] = "";
+        snprintf(text, sizeof text, V "policies: { p: { rules: [ { allow: a.com, %s } ] } }\n",
+                 rows[i].rule);
+        struct config *c = good(text);
+        config_warnings(c, keep_last, last);
+        CU_ASSERT(rows[i].warned[0] ? strstr(last, rows[i].warned) != NULL : last[0] == 0);
+        config_unref(c);
+    }
+}
+
 /* A login that a broker's rule uses is used. */
 static void logins_are_used(void)
 {
@@ -702,6 +735,7 @@ void suite_config_use(void)
     CU_add_test(s, "flags of run: errors", flag_errors);
     CU_add_test(s, "warnings", warnings);
     CU_add_test(s, "logins of brokers are used", logins_are_used);
+    CU_add_test(s, "warnings: entries of kubernetes that let nothing pass", idle_entries);
     CU_add_test(s, "files", files);
     CU_add_test(s, "listeners that the controller serves", pages);
     CU_add_test(s, "audit: notify, and places", notify);

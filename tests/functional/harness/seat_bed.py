@@ -9,6 +9,7 @@ from .origin import needs
 STORE, SIGNED, MINTS, MINTED = "s3.us-east-1.amazonaws.com", "signed.example.com", "mints.example.com", "minted.example.com"
 OTHER, TENANT = "api.other.example.com", "tenant.example.com"
 MCP, MCP_PLAIN = "mcp.example.com", "mcp-open.example.com"
+CLUSTER = "cluster.example.com"
 MODEL, MODEL_PLAIN = "model.example.com", "model-open.example.com"
 SESSIONS = "sessions.example.com"
 
@@ -69,6 +70,11 @@ class Bed:
         self.sessions = Sessions()
         s.rule(allow=SESSIONS, websocket=True, **calls)
         s.add(SESSIONS, self.sessions)
+        s.rule(allow=CLUSTER + "/**", kubernetes=[
+            {"verbs": ["get", "list"], "resources": ["pods"], "namespaces": "team-*"},
+            {"verbs": "create", "resources": "pods/exec", "namespaces": "team-*", "commands": "uptime"}],
+               **{"with": {"bearer": "github"}})
+        s.add(CLUSTER, shapes.echo)
         word = scene.scan.canary("ot-")
         s.scanner.add("other", word)
         s.d.secret("other", word)

@@ -352,6 +352,8 @@ enum wire_type {
     W_POD_ASK = 213,   /* plugin→durward-kubernetes: namespace:str name:str uid:str: what does the
                           API server say of this pod? */
     W_POD_FACTS = 214, /* durward-kubernetes→plugin: known:u8; 1: facts (pod.h); 0: why:str */
+    W_POD_BOUND = 215, /* plugin→durward-kubernetes: namespace:str name:str uid:str what:str: say so
+                          in an event of the pod; not answered */
     W_POD_INBOUND = 212, /* keeper→C, as durward-init's end of its socket: n × (from:u32 (IPv4),
                             port:u32, count:u32, refused:u8): who connected to the pod, or what of
                             the pod's was refused beyond its own network (then where to) */

@@ -45,6 +45,8 @@ int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err);
 
 /* What the API server says of the pod, into the request: known, or asked in vain, then with why. */
 void cni_ask_who(struct cni_call *c, struct err *why);
+/* What has become of the pod, for an event. Whether anybody hears it changes nothing. */
+void cni_say_bound(const struct cni_call *c, const char *what);
 
 /* cni_pin.c: a network namespace that lasts, pinned beside the pod's; the process is then in it. */
 int cni_pin(const struct cni_call *c, struct err *err);

@@ -277,16 +277,35 @@ static int read_facts(struct cni_call *c, struct msg *m, struct err *err)
     return err_set(err, ERR_UPSTREAM, "durward-kubernetes is of another version");
 }
 
+static void put_pod(const struct cni_call *c, struct msg *m, enum wire_type type)
+{
+    msg_init(m, type);
+    msg_put_str(m, c->q.ns);
+    msg_put_str(m, c->q.name);
+    msg_put_str(m, c->q.uid);
+}
+
+void cni_say_bound(const struct cni_call *c, const char *what)
+{
+    struct err err = {0};
+    struct msg m;
+    int fd = c->q.facts.known == POD_KNOWN ? meet(c->pods, "durward-kubernetes", &err) : -1;
+    if (fd < 0)
+        return;
+    put_pod(c, &m, W_POD_BOUND);
+    msg_put_str(&m, what);
+    (void)msg_send(fd, &m);
+    msg_done(&m);
+    close(fd);
+}
+
 void cni_ask_who(struct cni_call *c, struct err *why)
 {
     struct msg m;
     int fd = meet(c->pods, "durward-kubernetes", why);
     pod_facts_done(&c->q.facts);
     if (fd >= 0) {
-        msg_init(&m, W_POD_ASK);
-        msg_put_str(&m, c->q.ns);
-        msg_put_str(&m, c->q.name);
-        msg_put_str(&m, c->q.uid);
+        put_pod(c, &m, W_POD_ASK);
         int r = msg_send(fd, &m);
         msg_done(&m);
         if (r < 0 || await(fd, &m) < 0) {

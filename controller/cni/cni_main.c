@@ -77,6 +77,7 @@ static int add(struct cni_call *c)
     int asked = ask_for_pod(c, &a, &err);
     if (asked == 0 && a.end == POD_OK && cni_lay_env(c, &a, &err) == 0) {
         free(a.env);
+        cni_say_bound(c, a.text);
         return pass_on(c);
     }
     free(a.env);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char *text_in(const json_t *v, const char *key)
 {
@@ -45,4 +46,22 @@ int kube_pod_facts(const json_t *pod, const char *uid, struct pod_facts *ret, st
         return -1;
     return pod_facts_ok(ret) ? 0
                              : err_set(err, ERR_UPSTREAM, "what it says of the pod is malformed");
+}
+
+json_t *kube_pod_event(const char *ns, const char *name, const char *uid, const char *what,
+                       const char *node)
+{
+    char now[32], text[POD_TEXT_MAX + 128];
+    time_t at = time(NULL);
+    struct tm tm;
+    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
+    snprintf(text, sizeof text, "Durward: %s, node %.64s", what, node);
+    return json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:i, "
+        "s:{s:s, s:s}, s:s, s:s}",
+        "apiVersion", "v1", "kind", "Event", "metadata", "generateName", "durward-", "namespace",
+        ns, "involvedObject", "apiVersion", "v1", "kind", "Pod", "namespace", ns, "name", name,
+        "uid", uid, "type", "Normal", "reason", "DurwardBound", "message", text, "firstTimestamp",
+        now, "lastTimestamp", now, "count", 1, "source", "component", "durward", "host", node,
+        "reportingComponent", "durward.internal/node", "reportingInstance", node);
 }

@@ -13,8 +13,12 @@ struct kube;
 /* Of a Pod object, which must be the one with this uid. pod_facts_done in either case. */
 int kube_pod_facts(const json_t *pod, const char *uid, struct pod_facts *ret, struct err *err);
 
-/* kube_pods.c: listens on a unix socket that only its owner and root open, and answers W_POD_ASK
- * until something fails. -1 with err. */
-int kube_pods(const struct kube *k, const char *path, struct err *err);
+/* The Event that says what a pod is bound to. node: this one's name. A new reference, or NULL. */
+json_t *kube_pod_event(const char *ns, const char *name, const char *uid, const char *what,
+                       const char *node);
+
+/* kube_pods.c: listens on a unix socket that only its owner and root open, answers W_POD_ASK and
+ * makes events of W_POD_BOUND until something fails. -1 with err. */
+int kube_pods(const struct kube *k, const char *path, const char *node, struct err *err);
 
 #endif

@@ -34,33 +34,68 @@ static int open_listener(const char *path, struct err *err)
     return -1;
 }
 
+struct asked {
+    char ns[POD_NAMESPACE_MAX + 1], name[POD_NAME_MAX + 1], uid[POD_UID_MAX + 1];
+    char what[POD_TEXT_MAX]; /* of W_POD_BOUND */
+};
+
 /* Its names become a part of a path, so they are looked at as the plugin looked at them. */
-static int look_up(const struct kube *k, struct msg *asked, struct pod_facts *ret, struct err *err)
+static int read_asked(struct msg *m, struct asked *q, struct err *err)
 {
-    char ns[POD_NAMESPACE_MAX + 1], name[POD_NAME_MAX + 1], uid[POD_UID_MAX + 1], path[512];
+    bool bound = m->type == W_POD_BOUND;
+    return (m->type != W_POD_ASK && !bound) || msg_get_str(m, q->ns, sizeof q->ns) < 0 ||
+                   msg_get_str(m, q->name, sizeof q->name) < 0 ||
+                   msg_get_str(m, q->uid, sizeof q->uid) < 0 ||
+                   (bound && msg_get_str(m, q->what, sizeof q->what) < 0) || msg_end(m) < 0 ||
+                   !pod_word_ok(q->ns, POD_NAMESPACE_MAX) || !pod_word_ok(q->name, POD_NAME_MAX)
+               ? err_set(err, ERR_PARSE, "the question is malformed")
+               : 0;
+}
+
+static int look_up(const struct kube *k, const struct asked *a, struct pod_facts *ret,
+                   struct err *err)
+{
+    char path[512];
     json_t *pod = NULL;
-    if (asked->type != W_POD_ASK || msg_get_str(asked, ns, sizeof ns) < 0 ||
-        msg_get_str(asked, name, sizeof name) < 0 || msg_get_str(asked, uid, sizeof uid) < 0 ||
-        msg_end(asked) < 0 || !pod_word_ok(ns, POD_NAMESPACE_MAX) ||
-        !pod_word_ok(name, POD_NAME_MAX))
-        return err_set(err, ERR_PARSE, "the question is malformed");
-    snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s", ns, name);
+    snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods/%s", a->ns, a->name);
     struct kube_request q = {.method = "GET", .path = path};
-    int r = kube_must(k, &q, &pod, err) < 0 ? -1 : kube_pod_facts(pod, uid, ret, err);
+    int r = kube_must(k, &q, &pod, err) < 0 ? -1 : kube_pod_facts(pod, a->uid, ret, err);
     json_decref(pod);
     return r;
 }
 
-static void answer(const struct kube *k, int fd)
+/* One that is lost is said: the pod has its gate all the same. */
+static void make_event(const struct kube *k, const struct asked *a, const char *node)
+{
+    char path[512];
+    struct err err = {0};
+    json_t *said = NULL, *event = kube_pod_event(a->ns, a->name, a->uid, a->what, node);
+    snprintf(path, sizeof path, "/api/v1/namespaces/%s/events", a->ns);
+    struct kube_request q = {"POST", path, "application/json", event};
+    if (event && kube_must(k, &q, &said, &err) < 0)
+        fprintf(stderr, "durward-kubernetes: %s\n", err.text);
+    json_decref(said);
+    json_decref(event);
+}
+
+static void answer(const struct kube *k, int fd, const char *node)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     struct pod_facts facts = {.known = POD_NOT_ASKED};
+    struct asked q;
     struct err err = {0};
     struct msg asked, said;
     if (poll(&p, 1, ASK_MS) <= 0 || msg_recv(fd, &asked) <= 0)
         return;
-    int r = look_up(k, &asked, &facts, &err);
+    int r = read_asked(&asked, &q, &err);
+    bool bound = asked.type == W_POD_BOUND;
     msg_done(&asked);
+    if (r == 0 && bound) {
+        make_event(k, &q, node);
+        return;
+    }
+    if (r == 0)
+        r = look_up(k, &q, &facts, &err);
     msg_init(&said, W_POD_FACTS);
     msg_put_u8(&said, r == 0);
     if (r == 0)
@@ -74,13 +109,13 @@ static void answer(const struct kube *k, int fd)
     pod_facts_done(&facts);
 }
 
-int kube_pods(const struct kube *k, const char *path, struct err *err)
+int kube_pods(const struct kube *k, const char *path, const char *node, struct err *err)
 {
     int fd = open_listener(path, err);
     while (fd >= 0) {
         int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         if (got >= 0) {
-            answer(k, got);
+            answer(k, got, node);
             close(got);
         } else if (errno != EINTR && errno != ECONNABORTED) {
             err_sys(err, "%s", path);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "kube_objects.h"
 #include "kube_pod.h"
 #include "kube_review.h"
+#include "kube_status.h"
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
 
@@ -26,10 +28,12 @@ enum {
     SETTLE_MS = 50,    /* after a change: others come with it */
     AGAIN_S = 1,       /* after a failure, doubled up to */
     AGAIN_DOUBLED = 4, /* times */
+    EVERY_S = 60,      /* pods are counted: each count that is another one wakes all nodes */
 };
 
 struct options {
-    const char *api, *ca, *token, *config, *listen, *name, *webhook, *pods;
+    const char *api, *ca, *token, *config, *listen, *name, *webhook, *pods, *node;
+    unsigned every;
 };
 
 struct keeper {
@@ -52,6 +56,8 @@ static const char usage[] =
     "  --ca FILE, --token FILE  (default: the service account's)\n"
     "  --pods PATH      of node: the socket where durward-cni asks (default: "
     "/run/objects/pods.sock)\n"
+    "  --node NAME      of node: what events say (default: $NODE_NAME, or the host's name)\n"
+    "  --every SECONDS  of status: how often the pods of bindings are counted (default: 60)\n"
     "  --listen ADDRESS:PORT, --name NAME, --webhook NAME  of review (default: 0.0.0.0:8443,\n"
     "                   durward-policies.durward.svc, durward-policies)\n";
 
@@ -165,14 +171,50 @@ static json_t *status_of(const json_t *object, const json_t *verdict)
                      json_object_get(json_object_get(object, "metadata"), "generation"));
 }
 
+/* The pods of these namespaces, so many of each as a status can do with. From the API server's
+ * memory, whatever it is there: the next count is not far. */
+static json_t *list_pods(const struct kube *k, const json_t *namespaces, struct err *err)
+{
+    json_t *found = json_array(), *ns;
+    size_t i;
+    json_array_foreach(namespaces, i, ns)
+    {
+        char path[256];
+        json_t *all;
+        snprintf(path, sizeof path, "/api/v1/namespaces/%.63s/pods?limit=%d&resourceVersion=0",
+                 json_string_value(ns), KUBE_STATUS_LISTED);
+        struct kube_request q = {.method = "GET", .path = path};
+        if (kube_must(k, &q, &all, err) < 0) {
+            json_decref(found);
+            return NULL;
+        }
+        json_array_extend(found, json_object_get(all, "items"));
+        json_decref(all);
+    }
+    return found;
+}
+
+static json_t *count_pods(const struct kube *k, const json_t *bindings, const json_t *verdicts,
+                          struct err *err)
+{
+    json_t *namespaces = kube_status_namespaces(bindings, verdicts);
+    json_t *pods = list_pods(k, namespaces, err);
+    json_t *counts = pods ? kube_status_count(bindings, verdicts, pods) : NULL;
+    json_decref(pods);
+    json_decref(namespaces);
+    return counts;
+}
+
 static int tell(const struct kube *k, const char *plural, const json_t *items,
-                const json_t *verdict, struct err *err)
+                const json_t *verdict, json_t *count, struct err *err)
 {
     const char *name = json_string_value(json_object_get(verdict, "name"));
     const json_t *object = name ? named(items, name) : NULL;
     json_t *status = object ? status_of(object, verdict) : NULL, *said = NULL;
     char path[512];
     int r = 0;
+    if (status && count)
+        json_object_update(status, count);
     if (status && !json_equal(status, json_object_get(object, "status"))) {
         json_t *body = json_pack("{s:O}", "status", status);
         snprintf(path, sizeof path, KUBE_API "/%s/%s/status", plural, name);
@@ -190,15 +232,20 @@ static int tell_all(const struct kube *k, const struct kube_base *base, const js
 {
     json_t *verdicts = json_array(), *one;
     json_t *objects = kube_objects(base, policies, bindings, NULL, verdicts);
+    json_t *counts = count_pods(k, bindings, verdicts, err);
     size_t i;
-    int r = objects ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
+    int r = objects == NULL ? err_set(err, ERR_INTERNAL, "out of memory") : counts ? 0 : -1;
     json_array_foreach(verdicts, i, one)
     {
         const char *kind = json_string_value(json_object_get(one, "kind"));
         bool policy = kind && strcmp(kind, "Policy") == 0;
-        r |=
-            tell(k, policy ? "policies" : "policybindings", policy ? policies : bindings, one, err);
+        json_t *count =
+            policy ? NULL
+                   : json_object_get(counts, json_string_value(json_object_get(one, "name")));
+        r |= tell(k, policy ? "policies" : "policybindings", policy ? policies : bindings, one,
+                  count, err);
     }
+    json_decref(counts);
     json_decref(objects);
     json_decref(verdicts);
     return r;
@@ -224,7 +271,7 @@ static int turn(struct keeper *k, struct err *err)
                       : write_objects(&base, policies, bindings, err);
     for (int i = 0; r == 0 && i < 2; i++)
         r = kube_watch(&k->kube, paths[i], &s[i], err);
-    if (r == 0 && kube_wait(s, 2, WATCH_S))
+    if (r == 0 && kube_wait(s, 2, k->status ? k->options->every : WATCH_S))
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &settle, NULL);
     for (int i = 0; i < 2; i++)
         kube_unwatch(&s[i]);
@@ -261,7 +308,7 @@ static int begin_pods(const struct keeper *k, struct err *err)
         return 0;
     signal(SIGCHLD, SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
-        (void)kube_pods(&k->kube, k->options->pods, err);
+        (void)kube_pods(&k->kube, k->options->pods, k->options->node, err);
     fprintf(stderr, "durward-kubernetes: %s\n", err->text);
     _exit(1);
 }
@@ -273,10 +320,18 @@ static int read_options(int argc, char **argv, struct options *o)
     static const struct option table[] = {
         {"config", 1, NULL, 'c'},  {"api", 1, NULL, 'a'},    {"ca", 1, NULL, 'r'},
         {"token", 1, NULL, 't'},   {"listen", 1, NULL, 'l'}, {"name", 1, NULL, 'n'},
-        {"webhook", 1, NULL, 'w'}, {"pods", 1, NULL, 'p'},   {NULL, 0, NULL, 0},
+        {"webhook", 1, NULL, 'w'}, {"pods", 1, NULL, 'p'},   {"node", 1, NULL, 'o'},
+        {"every", 1, NULL, 'e'},   {NULL, 0, NULL, 0},
     };
     int c;
     while ((c = getopt_long(argc, argv, "c:", table, NULL)) >= 0) {
+        if (c == 'e') {
+            uint64_t every;
+            if (slice_u64(slice_str(optarg), 3600, &every) < 0 || every == 0)
+                return -1;
+            o->every = (unsigned)every;
+            continue;
+        }
         const char **to = c == 'c'   ? &o->config
                           : c == 'a' ? &o->api
                           : c == 'r' ? &o->ca
@@ -285,6 +340,7 @@ static int read_options(int argc, char **argv, struct options *o)
                           : c == 'n' ? &o->name
                           : c == 'w' ? &o->webhook
                           : c == 'p' ? &o->pods
+                          : c == 'o' ? &o->node
                                      : NULL;
         if (to == NULL)
             return -1;
@@ -305,6 +361,7 @@ static const char *api_of_cluster(char *to, size_t size)
 int main(int argc, char **argv)
 {
     char api[320];
+    struct utsname host;
     struct err err = {0};
     struct options o = {.api = api_of_cluster(api, sizeof api),
                         .ca = ACCOUNT "ca.crt",
@@ -312,12 +369,16 @@ int main(int argc, char **argv)
                         .listen = "0.0.0.0:8443",
                         .name = "durward-policies.durward.svc",
                         .webhook = "durward-policies",
-                        .pods = "/run/objects/pods.sock"};
+                        .pods = "/run/objects/pods.sock",
+                        .node = getenv("NODE_NAME"),
+                        .every = EVERY_S};
     struct keeper k = {.options = &o};
     if (read_options(argc, argv, &o) < 0) {
         fputs(usage, stderr);
         return 2;
     }
+    if (o.node == NULL)
+        o.node = uname(&host) == 0 ? host.nodename : "";
     signal(SIGTERM, on_end); /* process 1 of a container has no other way */
     signal(SIGINT, on_end);
     signal(SIGPIPE, SIG_IGN);

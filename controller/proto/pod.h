@@ -34,7 +34,7 @@ enum {
 enum pod_op { POD_ADD = 1, POD_DEL, POD_CHECK, POD_STATUS, POD_GC, POD_OPS };
 
 enum pod_end {
-    POD_OK = 0,
+    POD_OK = 0,  /* to ADD text says which policy and gate */
     POD_UNBOUND, /* of a namespace that is left as it is */
     POD_REFUSED, /* text says why */
     POD_WHO,     /* ask the API server about the pod, and then again */

@@ -125,8 +125,11 @@ static struct managed_sandbox *find(struct controller *c, const char *container)
 static void on_added(void *arg, struct managed_sandbox *r, const char *why)
 {
     struct pod_client *a = arg;
+    char text[POD_TEXT_MAX];
     a->waits = false;
-    answer(a, r ? POD_OK : POD_REFUSED, why, r);
+    if (r) /* for the pod's event */
+        snprintf(text, sizeof text, "policy %s, gate %s", r->policy, r->id);
+    answer(a, r ? POD_OK : POD_REFUSED, r ? text : why, r);
     if (a->ch == NULL)
         client_free(a);
 }

@@ -253,7 +253,7 @@ class Facts:
     """In durward-kubernetes' place: what it says of a pod, at the socket that the plugin asks."""
 
     def __init__(self, t):
-        self.path, self.asked, self.says = os.path.join(tempfile.mkdtemp(prefix="dwpods."), "s"), [], None
+        self.path, self.asked, self.bound, self.says = os.path.join(tempfile.mkdtemp(prefix="dwpods."), "s"), [], [], None
         t.cleanup(lambda: shutil.rmtree(os.path.dirname(self.path)))
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(self.path)
@@ -269,8 +269,12 @@ class Facts:
                 return
             with c:
                 got = wire.messages(c.recv(1 << 16))[0][1]
-                self.asked.append([got.text() for _ in range(3)])
-                if self.says is not None:
+                who = [got.text() for _ in range(3)]
+                if not got.data:
+                    self.asked.append(who)
+                if got.data:
+                    self.bound.append(got.text())
+                elif self.says is not None:
                     c.send(wire.message(wire.POD_FACTS, *self.says))
 
     def say(self, account, *labels):
@@ -304,6 +308,8 @@ def by_pod(t, s, node):
     pod, code, said = add("default", "app=x", "role=coder")
     t.eq((code, policy(pod)), (0, ["coder"]), "a pod with the label has the policy that is bound by it") or t.diag(str(said), s.d.diagnostics())
     t.eq(facts.asked, [["mixed", pod.name, pod.uid]], "the plugin has asked for that pod, by its uid")
+    row = [x["id"] for x in api.Api(s.d.socket).list()["sandboxes"] if x["labels"]["kubernetes.pod"] == pod.name]
+    t.ok(tap.wait_for(lambda: facts.bound == ["policy coder, gate %s" % row[0]], 5, 0.05), "and says what has become of it", str(facts.bound))
     t.eq(policy(add("reviewer")[0]), ["strict"], "one of the service account has its policy")
     for what, want, args, more in (
             ("a pod that two policies are bound to", "policies coder and strict", ("reviewer", "role=coder"), {}),

@@ -321,15 +321,15 @@ def begin_objects(t, s, c):
     code, said = c.apply(*manifest("node-review.yaml"))
     t.eq(code, 0, "and the webhook") or t.diag(said)
     for who in ("durward-node:durward-node", "durward:durward-policies"):
-        may = [x for x in ("get secrets", "list pods", "create policies.durward.internal", "patch policies.durward.internal",
+        may = [x for x in ("get secrets", "watch pods", "patch pods", "patch events", "create policies.durward.internal", "patch policies.durward.internal",
                            "get configmaps", "patch validatingwebhookconfigurations/others")
                if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:" + who)[0] == 0]
         t.eq(may, [], "%s may ask for no secret, change no policy" % who)
     at = column(c, "service/durward-policies", "--namespace=durward", ".spec.clusterIP")
     ip("addr", "add", at + "/32", "dev", "lo")  # what kube-proxy does
     node, policies = k.account("durward-node", "durward-node"), k.account("durward-policies", "durward")
-    k.node = k.start("node", node)
-    k.start("status", policies)
+    k.node = k.start("node", node, "--node", kubernetes.NODE)
+    k.start("status", policies, "--every", "1")
     k.start("review", policies, "--listen", at + ":8443")
     c.apply(dict(manifest("node-review.yaml", "Service")[0], spec={"clusterIP": at, "ports": [{"port": 8443}]}))
     hook = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/durward-policies"
@@ -384,6 +384,19 @@ def by_pod(t, s, c, k):
     t.ok(tap.wait_for(lambda: "policies reader and coder" in c.events("mixed"), 20, 0.2), "a pod that two policies are bound to does not start, "
          "and its event says why", c.events("mixed"))
     t.ok(tap.wait_for(lambda: "or none for this pod" in c.events("mixed"), 20, 0.2), "nor does one that none is bound to", c.events("mixed"))
+    t.ok(tap.wait_for(lambda: "Durward: policy coder, gate " in c.events("mixed") and "Durward: policy reader, gate " in c.events("mixed"), 10, 0.2),
+         "an event of the pod names policy, gate and node", c.events("mixed"), k.said("node"))
+    row = [r for r in api.Api(s.d.socket).list()["sandboxes"] if r["labels"]["kubernetes.pod"] == "coder"][0]
+    said = c.kubectl("events", "-n", "mixed", "--for", "pod/coder")[1]
+    t.ok("policy coder, gate %s, node %s" % (row["id"], kubernetes.NODE) in said, "which kubectl shows with the pod", said)
+    t.ok(tap.wait_for(lambda: column(c, "policybinding", "by-label", ".status.pods") == "1" and
+                      column(c, "policybinding", "by-label", ".status.refused") == "1", 20, 0.3),
+         "the binding's status counts its pods, and the one that it does not agree about",
+         column(c, "policybinding", "by-label", ".status"), k.said("status"))
+    wide = c.kubectl("get", "policybinding", "by-account", "-o", "wide")[1]
+    t.ok("reviewer" in wide and "NODES" in wide, "and kubectl get -o wide shows them", wide)
+    t.eq(column(c, "policybinding", "by-label", ".status.some"), json.dumps([{"name": "coder", "namespace": "mixed", "node": kubernetes.NODE}],
+                                                                          separators=(",", ":")), "by name and node")
     for x in (both, none):
         t.eq(x.get()["status"]["phase"], "Pending", "it stays pending")
         x.delete()

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "kube_objects.h"
 #include "kube_pod.h"
+#include "kube_status.h"
 #include "tap_main.h"
 
 #define BASE                                                                                   \
@@ -238,6 +239,71 @@ static void test_facts(void)
     pod_facts_done(&f);
 }
 
+/* ---- how many a binding is of ---- */
+
+#define POD(ns, name, node, account, labels, phase)                                           \
+    "{\"metadata\": {\"namespace\": \"" ns "\", \"name\": \"" name "\", \"labels\": {" labels \
+    "}}, \"spec\": {\"nodeName\": \"" node "\", \"serviceAccountName\": \"" account           \
+    "\"}, \"status\": {\"phase\": \"" phase "\"}}"
+
+static void counted(const char *pods, const char *want)
+{
+    json_t *verdicts, *p = parsed(pods), *w = parsed(want);
+    static const char bindings[] = "[" BOUND("w", "1", "own", "\"x\", \"y\"") "," BY_POD(
+        "l", "2", "own", "\"x\"",
+        "\"labels\": {\"a\": \"b\"}") "," BY_POD("s", "3", "p", "\"x\"",
+                                                 "\"serviceAccounts\": "
+                                                 "[\"t\"]") "," BOUND("bad", "4", "none",
+                                                                      "\"z\"") "]";
+    json_t *b = parsed(bindings), *v = made("[" POLICY("p", "[]") "]", bindings, NULL, &verdicts);
+    json_t *names = kube_status_namespaces(b, verdicts), *both = parsed("[\"x\", \"y\"]");
+    CU_ASSERT_TRUE(json_equal(names, both));
+    json_t *got = kube_status_count(b, verdicts, p);
+    if (!json_equal(got, w)) {
+        char *text = json_dumps(got, JSON_COMPACT);
+        fprintf(stderr, "# %s\n", text);
+        free(text);
+    }
+    CU_ASSERT_TRUE(json_equal(got, w));
+    json_t *const all[] = {p, w, b, v, verdicts, names, both, got};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        json_decref(all[i]);
+}
+
+#define NOTHING(name) "\"" name "\": {\"pods\": 0, \"nodes\": 0, \"refused\": 0, \"some\": []}"
+#define ONE(name, ns, pod)                                                                       \
+    "\"" name "\": {\"pods\": 1, \"nodes\": 1, \"refused\": 0, \"some\": [{\"namespace\": \"" ns \
+    "\", \"name\": \"" pod "\", \"node\": \"n\"}]}"
+
+static void test_counted(void)
+{
+    json_t *many = json_array(), *pod = parsed(POD("y", "p", "n", "d", "", "Running"));
+    counted("[" POD("x", "p", "n", "d", "\"a\": \"b\"", "Running") "]",
+            "{" NOTHING("w") "," ONE("l", "x", "p") "," NOTHING("s") "}");
+    counted("[" POD("x", "p", "n", "d", "\"a\": \"c\"", "Pending") "]",
+            "{" ONE("w", "x", "p") "," NOTHING("l") "," NOTHING("s") "}");
+    counted(
+        "[" POD("x", "p", "n", "t", "", "Running") "," POD("z", "p", "n", "t", "", "Running") "]",
+        "{" NOTHING("w") "," NOTHING("l") "," ONE("s", "x", "p") "}");
+    counted("[" POD("x", "p", "n", "t", "\"a\": \"b\"", "Pending") "]",
+            "{" NOTHING("w") ", \"l\": {\"pods\": 0, \"nodes\": 0, \"refused\": 1, \"some\": []}, "
+                             "\"s\": {\"pods\": 0, \"nodes\": 0, \"refused\": 1, \"some\": []}}");
+    counted(
+        "[" POD("x", "p", "n", "t", "", "Succeeded") "," POD("x", "q", "n", "t", "", "Failed") "]",
+        "{" NOTHING("w") "," NOTHING("l") "," NOTHING("s") "}");
+    for (int i = 0; i < 100; i++)
+        json_array_append(many, pod);
+    json_t *verdicts, *b = parsed("[" BOUND("w", "1", "own", "\"y\"") "]");
+    json_t *v = made("[]", "[" BOUND("w", "1", "own", "\"y\"") "]", NULL, &verdicts);
+    json_t *got = kube_status_count(b, verdicts, many), *w = json_object_get(got, "w");
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(w, "pods")), 100);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(w, "nodes")), 1);
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(w, "some")), KUBE_STATUS_SOME);
+    json_t *const all[] = {many, pod, verdicts, b, v, got};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        json_decref(all[i]);
+}
+
 /* ---- the webhook ---- */
 
 static void answers(const char *asked, bool allowed, const char *part)
@@ -286,6 +352,7 @@ void suite_kube(void)
     CU_add_test(s, "what lists of objects become", test_lists);
     CU_add_test(s, "bindings by label and account", test_by_pod);
     CU_add_test(s, "what the API server says of a pod", test_facts);
+    CU_add_test(s, "how many pods a binding is of", test_counted);
     CU_add_test(s, "what the API server is answered", test_review);
 }
 

@@ -214,15 +214,26 @@ static bool is_token(const json_t *v)
     return s && n > 0 && n <= SECRET_MAX / 4;
 }
 
+enum { LIFE_MOST = 1000000000 };
+
+int64_t login_life(const json_t *tokens)
+{
+    const json_t *life = json_object_get(tokens, "expires_in");
+    const char *text = json_string_value(life);
+    double number = json_number_value(life);
+    uint64_t n;
+    if (life == NULL || json_is_null(life))
+        return 0;
+    if (text)
+        return slice_u64(slice_str(text), LIFE_MOST, &n) == 0 && n > 0 ? (int64_t)n : -1;
+    return json_is_number(life) && number >= 1 && number <= LIFE_MOST ? (int64_t)number : -1;
+}
+
 int login_take_tokens(const json_t *v, struct err *err)
 {
     const char *type = json_string_value(json_object_get(v, "token_type"));
-    const json_t *life = json_object_get(v, "expires_in");
     const json_t *refresh = json_object_get(v, "refresh_token");
-    bool bounded =
-        life == NULL || json_is_null(life) ||
-        (json_is_number(life) && json_number_value(life) >= 1 && json_number_value(life) <= 1e9);
-    if (type == NULL || !slice_ieq_str(slice_str(type), "bearer") || !bounded ||
+    if (type == NULL || !slice_ieq_str(slice_str(type), "bearer") || login_life(v) < 0 ||
         !is_token(json_object_get(v, "access_token")) ||
         (refresh && !json_is_null(refresh) && !is_token(refresh)))
         return err_set(err, ERR_UPSTREAM,

@@ -42,5 +42,7 @@ int login_exchange(struct login_net *n, const struct login_server *s, const stru
 int login_take_client(const struct login_server *s, const struct login_attempt *a, const json_t *v,
                       struct login_client *c, struct err *err);
 int login_take_tokens(const json_t *v, struct err *err);
+/* expires_in, a number or its text: seconds; 0: it is not said; -1: it is none. */
+int64_t login_life(const json_t *tokens);
 
 #endif

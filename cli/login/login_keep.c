@@ -34,7 +34,7 @@ char *login_folder(bool make, struct err *err)
 json_t *login_object(const struct login_server *s, const struct login_client *c,
                      const json_t *tokens)
 {
-    const json_t *life = json_object_get(tokens, "expires_in");
+    int64_t life = login_life(tokens);
     const char *place = s->at.text + strlen("https://");
     json_t *v =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:s}, s:O, s:O*}", "server", place, "resource",
@@ -49,10 +49,8 @@ json_t *login_object(const struct login_server *s, const struct login_client *c,
     if (c->secret[0] &&
         json_object_set_new(json_object_get(v, "client"), "secret", json_string(c->secret)) < 0)
         abort();
-    if (json_is_number(life) &&
-        json_object_set_new(
-            v, "expires",
-            json_integer((json_int_t)time(NULL) + (json_int_t)json_number_value(life))) < 0)
+    if (life > 0 &&
+        json_object_set_new(v, "expires", json_integer((json_int_t)time(NULL) + life)) < 0)
         abort();
     return v;
 }

@@ -2,6 +2,7 @@
  * login. Nothing of a token is ever printed. */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,7 @@ int login_mcp(int argc, char **argv)
         return args_usage(a.cmd, "a login is made by NAME URL");
     const char *name = argv[a.next];
     login_trees_wiped();
+    signal(SIGPIPE, SIG_IGN); /* a server that hangs up is an error of its own */
     int r = read_wish(&o, name, argv[a.next + 1], &s, &c, &port, &err) < 0 ||
                     settings_load_if_any(o.config, &config, &err) < 0 ||
                     login_net_open(&net, config, &err) < 0 ||

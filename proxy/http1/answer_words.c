@@ -37,6 +37,11 @@ static const struct answer_words table[] = {
      ASK, 0},
     {"graphql", 0, ANSWER_DENIED, "the policy does not allow this GraphQL operation", ASK, 0},
     {"mcp", 0, ANSWER_DENIED, "the policy does not allow this MCP tool or method", ASK, 0},
+    {"mcp_login", 0, ANSWER_FAILED, "the MCP server does not take the login that it was sent",
+     "The policy is not the reason. Whoever runs this sandbox has to renew the login, outside of "
+     "it "
+     "(durward login mcp NAME URL)",
+     0},
     {"mcp_reply", 0, ANSWER_FAILED,
      "the MCP server sent a message that cannot be read with certainty", ORIGIN, 0},
     {"mcp_reply_too_large", 0, ANSWER_FAILED, "the MCP server sent a message of more than 8 MiB",

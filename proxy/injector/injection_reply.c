@@ -83,6 +83,11 @@ static void downstream_reply(void *self, const struct head *h)
         injection_abandon(g, 502, "cannot_scrub");
         return;
     }
+    /* its client has nothing to log in with */
+    if (h->status == 401 && injection_mcp(g) && g->filled) {
+        injection_abandon(g, 502, "mcp_login");
+        return;
+    }
     g->relay.status = h->status;
     injection_llm_reply(g, h);
     g->in_messages = grpc_has_messages(h);

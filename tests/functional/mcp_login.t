@@ -6,11 +6,17 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, mcp_login, tap  # noqa: E402
+from harness import durward, mcp_login, origin, tap  # noqa: E402
 from harness.mcp_login import ISSUER, SERVER, URL  # noqa: E402
+from harness.mcp_relay import relay  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(durward.clients_dir(), "mcp")
+PYTHON = os.path.join(FOLDER, "py", "bin", "python")
 
 CALL = ("curl -sS -m 40 -w ' %%{http_code}\\n' %s -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' "
         "-d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}'\n" % URL)
@@ -109,6 +115,27 @@ def refreshed(t, w):
     w.reset()
 
 
+def renewed(t, w):
+    """The server takes the token no more: the sandbox is told what to do, and that helps while it runs."""
+    w.login()
+    w.access = "revoked"
+    answers = []
+
+    def host():
+        if tap.wait_for(lambda: os.path.exists(w.d.work + "/refused"), 40, 0.05):
+            answers.append(w.login())
+            open(w.d.work + "/renewed", "w").close()
+    helper = threading.Thread(target=host)
+    helper.start()
+    r = call(w, script=CALL + "touch refused; while [ ! -e renewed ]; do sleep 0.1; done\n" + CALL)
+    helper.join()
+    first, _, second = r.stdout.partition(" 502\n")
+    t.ok("durward login mcp NAME URL" in first and "resource_metadata" not in r.stdout, "a token that is taken no more: the answer names the command",
+         r.stdout, r.stderr)
+    t.ok(second.endswith(" 200\n") and answers and answers[0][0] == 0, "a new login serves the sandbox that runs", r.stdout, answers)
+    t.eq(len(w.d.kinds("aborted", code="mcp_login")), 1, "and the record says why")
+
+
 def proofs(t, w):
     """Confidential clients, and one that the user registered."""
     for method in ("client_secret_post", "client_secret_basic"):
@@ -132,7 +159,7 @@ def proofs(t, w):
 def pasted(t, w):
     code, out, err = w.login(paste=True)
     t.ok(code == 0, "without a browser here: the address is pasted", err)
-    code, out, err = w.login(paste=True, answer=lambda url: "https://elsewhere.example/" + url.partition("?")[2])
+    code, out, err = w.login(paste=True, answer=lambda url: url.replace("127.0.0.1", "127.9.9.1"))
     t.ok(code == 1 and "not the address" in err, "another address is none", err)
     code, out, err = w.login(paste=True, answer=lambda url: url.replace("state=", "state=x"))
     t.ok(code == 1 and "not the address" in err, "nor is the answer of another attempt", err)
@@ -258,10 +285,61 @@ def lenient(t, w):
     w.reset()
 
 
+class Official(mcp_login.Person):
+    """A server and an authorization server of the official Python SDK."""
+
+    def __init__(self, t, d):
+        super().__init__(t, d)
+        self.issued = []
+        p = subprocess.Popen([PYTHON, "-B", os.path.join(HERE, "peers", "mcp_auth_server.py"), URL, "https://" + ISSUER, "3600"],
+                             stdout=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
+        t.cleanup(lambda: tap.stop(p))
+        port = int(p.stdout.readline())
+        for host in (SERVER, ISSUER):
+            d.origin(host, origin.Origin(t, d.ca, host, relay(port, login=True)))
+        threading.Thread(target=self.read, args=(p.stdout,), daemon=True).start()
+
+    def read(self, lines):
+        for line in lines:
+            said = json.loads(line)
+            self.issued.append(said)
+            for name in ("secret", "access", "refresh"):
+                if said.get(name):
+                    self.scanner.add("%s%d" % (name, len(self.issued)), said[name].encode())
+
+
+def official(t):
+    if not os.path.exists(os.path.join(FOLDER, "stamp")):
+        t.skip("the official SDK at both ends", "the client libraries are not there: MCP's SDKs; run tests/functional/clients/setup")
+        return
+    w = Official(t, durward.Durward(t, "official"))
+    code, out, err = w.login()
+    t.ok(code == 0, "the official SDK's server and authorization server: a login", err)
+    age(w, 60)
+    binds = [x for b in durward.client_binds("mcp") for x in ("--bind", b)]
+    client = os.path.join(HERE, "inside", "mcp_client.py")
+    said = []
+    for mode in ("legacy", "2026-07-28"):
+        r = call(w, ("--login", "mcp@acme", "--bind", client + ":/tmp/mcp_client.py:ro", *binds), "%s -B /tmp/mcp_client.py %s %s" % (PYTHON, URL, mode))
+        got = json.loads(r.stdout) if r.returncode == 0 else {}
+        t.ok(got.get("tools") == ["add", "remove"] and got.get("add") == [False, "5"], "its client inside, which has no login (%s)" % mode, r.stdout,
+             r.stderr)
+        said += [r.stdout, r.stderr]
+    issued = [x for x in w.issued if "access" in x]
+    login = mcp_login.kept(w.d)
+    t.eq(([x["resource"] for x in issued], login["access"], login["refresh"], login["client"]["auth"]),
+         ([URL, URL], issued[-1]["access"], issued[-1]["refresh"], "client_secret_post"), "one refresh, outside, for the same resource")
+    for text in said + [out, err]:
+        w.scanner.search(text, "output")
+    w.scanner.tree(w.d.audit_dir)
+    t.ok(not w.scanner.hits and len(w.scanner.needles) > 0, "and no token was said or is on record", *w.scanner.report())
+
+
 def main(t):
+    t.part(official, t)
     d = durward.Durward(t)
     w = mcp_login.Doubles(t, d)
-    for part in (plain, inside, configured, refreshed, proofs, pasted, visited, discovery, answers, lenient):
+    for part in (plain, inside, configured, refreshed, renewed, proofs, pasted, visited, discovery, answers, lenient):
         t.part(part, t, w)
 
 

@@ -357,6 +357,12 @@ static void token_answers(void)
     CU_ASSERT_EQUAL(
         tokens("{\"token_type\":\"Bearer\",\"access_token\":\"a\",\"refresh_token\":\"b\\n\"}"),
         -1);
+    CU_ASSERT_EQUAL(
+        tokens("{\"token_type\":\"Bearer\",\"access_token\":\"a\",\"expires_in\":\"60\"}"), 0);
+    CU_ASSERT_EQUAL(
+        tokens("{\"token_type\":\"Bearer\",\"access_token\":\"a\",\"expires_in\":\"1h\"}"), -1);
+    CU_ASSERT_EQUAL(
+        tokens("{\"token_type\":\"Bearer\",\"access_token\":\"a\",\"expires_in\":true}"), -1);
     char *text;
     CU_ASSERT_TRUE_FATAL(
         asprintf(&text, "{\"token_type\":\"Bearer\",\"access_token\":\"%020000d\"}", 1) > 0);

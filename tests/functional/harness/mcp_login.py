@@ -13,10 +13,55 @@ SERVER, ISSUER = "mcp.example.com", "auth.example.com"
 URL = "https://%s/mcp" % SERVER
 
 
-class Doubles:
-    def __init__(self, t, d, life=3600):
-        self.t, self.d, self.life = t, d, life
+class Person:
+    """Who logs in, by a browser."""
+
+    def __init__(self, t, d):
+        self.t, self.d = t, d
         self.scanner = scan.Scanner()
+
+    def get(self, url):
+        """A browser follows the authorization server's redirect no further than here; -> where it leads."""
+        host, _, rest = url.partition("://")[2].partition("/")
+        address = self.d.resolve[host].split(":")
+        return browse(address, self.d.ca.pem, host, "/" + rest)
+
+    def login(self, *args, name="acme", url=URL, answer=None, paste=False, **kw):
+        """`durward login mcp`, and somebody who agrees. answer(address): where the browser ends in place of that. -> (code, out, err)"""
+        self.d.save()
+        words = ["login", "mcp", "-c", self.d.conf] + (["--no-browser"] if paste else []) + list(args) + [name, url]
+        p = self.t.popen([durward.program()] + words, env=dict(self.d.env, **kw.get("env", {})), cwd=self.d.work, stdin=-1, stdout=-1,
+                         stderr=-1, text=True)
+        said = []
+
+        def read():
+            for line in p.stderr:
+                said.append(line)
+        reader = threading.Thread(target=read)
+        reader.start()
+        found = tap.wait_for(lambda: [x.strip() for x in said if x.startswith("https://") and "response_type=" in x] or
+                             (["ended"] if p.poll() is not None else []), 30, 0.02)
+        ends = ""
+        if found and found != ["ended"] and not kw.get("opened"):
+            ends = self.get(found[0])
+            ends = answer(ends) if answer else ends
+            if paste:
+                p.stdin.write(ends + "\n")
+                p.stdin.flush()
+            else:
+                for one in ends if isinstance(ends, list) else [ends]:
+                    visit(one)
+        p.stdin.close()
+        out = p.stdout.read()
+        code = p.wait(timeout=60)
+        reader.join()
+        return code, out, "".join(said)
+
+
+class Doubles(Person):
+    def __init__(self, t, d, life=3600):
+        super().__init__(t, d)
+        self.life = life
         self.lock = threading.Lock()
         self.reset()
         self.server = origin.Origin(t, d.ca, SERVER, self.on_server)
@@ -131,45 +176,6 @@ class Doubles:
         answer = {"access_token": self.access, "refresh_token": self.refresh, "expires_in": self.life, "token_type": "Bearer"}
         answer.update(self.token)
         conn.reply(req, 200, {k: v for k, v in answer.items() if v is not None})
-
-    # ---- the user ----
-
-    def get(self, url):
-        """A browser follows the authorization server's redirect no further than here; -> where it leads."""
-        host, _, rest = url.partition("://")[2].partition("/")
-        address = self.d.resolve[host].split(":")
-        return browse(address, self.d.ca.pem, host, "/" + rest)
-
-    def login(self, *args, name="acme", url=URL, answer=None, paste=False, **kw):
-        """`durward login mcp`, and somebody who agrees. answer(address): where the browser ends in place of that. -> (code, out, err)"""
-        self.d.save()
-        words = ["login", "mcp", "-c", self.d.conf] + (["--no-browser"] if paste else []) + list(args) + [name, url]
-        p = self.t.popen([durward.program()] + words, env=dict(self.d.env, **kw.get("env", {})), cwd=self.d.work, stdin=-1, stdout=-1,
-                         stderr=-1, text=True)
-        said = []
-
-        def read():
-            for line in p.stderr:
-                said.append(line)
-        reader = threading.Thread(target=read)
-        reader.start()
-        found = tap.wait_for(lambda: [x.strip() for x in said if x.startswith("https://") and "response_type=" in x] or
-                             (["ended"] if p.poll() is not None else []), 30, 0.02)
-        ends = ""
-        if found and found != ["ended"] and not kw.get("opened"):
-            ends = self.get(found[0])
-            ends = answer(ends) if answer else ends
-            if paste:
-                p.stdin.write(ends + "\n")
-                p.stdin.flush()
-            else:
-                for one in ends if isinstance(ends, list) else [ends]:
-                    visit(one)
-        p.stdin.close()
-        out = p.stdout.read()
-        code = p.wait(timeout=60)
-        reader.join()
-        return code, out, "".join(said)
 
 
 def visit(url, **headers):

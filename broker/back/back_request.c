@@ -41,7 +41,7 @@ void back_request_free(struct back_request *r, const char *code)
 
 /* ---- records ---- */
 
-static void put(const struct back_request *r, struct record *to)
+void back_request_put(const struct back_request *r, struct record *to)
 {
     char text[HOST_TEXT_MAX + 16];
     record_put_str(to, RF_SCHEME, scheme_name(r->at.scheme));
@@ -51,6 +51,11 @@ static void put(const struct back_request *r, struct record *to)
     record_put_str(to, RF_SANDBOX, r->sandbox);
     if (r->rule && r->rule->credential)
         record_put_str(to, RF_CREDENTIAL, r->rule->credential->secret);
+}
+
+static void put(const struct back_request *r, struct record *to)
+{
+    back_request_put(r, to);
     r->ops->put(r->arg, to);
 }
 

@@ -67,6 +67,8 @@ bool back_request_goes_on(const struct back_request *r);
 void back_request_admit(struct back_request *r);
 /* Its number, for the dialer. */
 void back_request_id(const struct back_request *r, char *id, size_t size);
+/* Fields of a record that every request of its own has: whose it is, where, by which rule. */
+void back_request_put(const struct back_request *r, struct record *to);
 /* Once it is over; nothing is written of what was not admitted. */
 void back_request_end(struct back_request *r, enum record_kind kind, const char *code,
                       const char *address, const char *detail);

@@ -48,7 +48,9 @@ int ssh_facts_get(struct slice s, struct ssh_facts *ret)
         take_text(&s, ret->term, sizeof ret->term) < 0 || !term_ok(ret->term))
         return -1;
     ret->verb = (enum ssh_verb)verb;
-    if (ret->verb == SSH_SHELL && ret->text[0])
+    if ((ret->verb == SSH_SHELL || ret->verb == SSH_SFTP) && ret->text[0])
+        return -1;
+    if (ret->verb == SSH_SFTP && ret->term[0])
         return -1;
     return ssh_window_get(s, &ret->columns, &ret->rows);
 }

@@ -16,7 +16,8 @@ struct ssh_pump {
     ssh_session session;
     ssh_event polls;
     struct event *rd, *wr, *soon, *timer;
-    struct ssh_counter_struct socket, packets; /* libssh's count of what it read */
+    struct ssh_counter_struct socket, packets; /* libssh's count of what it read, */
+    uint64_t seen;                             /* as it was when somebody looked */
     void (*turn)(void *arg, bool late);
     void *arg;
 };
@@ -60,17 +61,18 @@ bool ssh_pump_full(const struct ssh_pump *p)
     return (ssh_get_poll_flags(p->session) & SSH_WRITE_PENDING) != 0;
 }
 
-/* What libssh read is with it, and the descriptor says no more of it: so somebody looks again. */
+/* What libssh read is with it, and the descriptor says no more of it: so somebody looks again. It
+ * reads in any of its calls, when it writes to a channel or reads another, too. */
 int ssh_pump_run(struct ssh_pump *p)
 {
-    uint64_t before = p->socket.in_bytes;
     if (ssh_event_dopoll(p->polls, 0) == SSH_ERROR ||
         (ssh_get_status(p->session) & (SSH_CLOSED | SSH_CLOSED_ERROR)))
         return -1;
     if (ssh_pump_full(p))
         event_add(p->wr, NULL);
-    if (p->socket.in_bytes != before)
+    if (p->socket.in_bytes != p->seen)
         ssh_pump_soon(p);
+    p->seen = p->socket.in_bytes;
     return 0;
 }
 

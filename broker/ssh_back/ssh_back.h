@@ -24,6 +24,7 @@ enum {
     SSH_LOGIN_SECONDS = 30,  /* from the connection to the server's having begun */
 };
 
+struct sftp_session;
 struct ssh_agent_request;
 struct ssh_request;
 
@@ -32,6 +33,7 @@ struct ssh_back {
     size_t n_requests;
     struct quota pushes;
     LIST_HEAD(, ssh_request) requests;
+    uint64_t tickets; /* of sessions of sftp that wait for others' renames */
     size_t n_agent_requests;
     LIST_HEAD(, ssh_agent_request) agent_requests;
 };
@@ -74,6 +76,7 @@ struct ssh_request {
     struct buf in, out;       /* of the front, for the server; of the server, for the front */
     struct push_stream *push; /* of a rule with `refs`: until it is with the server */
     bool push_passes;
+    struct sftp_session *sftp; /* of the subsystem sftp, once the server runs it */
     bool aside, in_end, in_end_sent, out_end, status_sent;
     bool has_status;
     struct ssh_status status;

@@ -1,4 +1,5 @@
 /* Bytes between a front's stream and the server's channel, and how the command ended. */
+#include "sftp_session.h"
 #include "ssh_back.h"
 
 #include <string.h>
@@ -58,6 +59,8 @@ int ssh_carry_up(void *request, struct slice bytes)
     struct ssh_request *q = request;
     if (is_undecided(q))
         return judge_part(q, bytes, false);
+    if (q->sftp)
+        return sftp_session_take(q->sftp, bytes);
     if (buf_len(&q->in) > 0 || buf_append_slice(&q->in, bytes) < 0)
         return -1;
     back_request_pause(&q->request, true); /* until that is with the server */
@@ -182,8 +185,11 @@ static bool say_end(struct ssh_request *q)
 
 bool ssh_carry(struct ssh_request *q)
 {
-    carry_up(q);
-    if (!carry_down(q))
+    if (q->sftp)
+        sftp_session_up(q->sftp);
+    else
+        carry_up(q);
+    if (q->sftp ? !sftp_session_down(q->sftp) : !carry_down(q))
         return false;
     bool over =
         ssh_channel_is_closed(q->channel) || (ssh_channel_is_eof(q->channel) && q->has_status);

@@ -3,6 +3,7 @@
 #include "ssh_back.h"
 
 #include "meter.h"
+#include "sftp_session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@ static void request_free(struct ssh_request *q, const char *code)
     }
     broker_stream_free(q->stream);
     push_stream_free(q->push);
+    sftp_session_free(q->sftp, code);
     buf_free(&q->in);
     buf_free(&q->out);
     LIST_REMOVE(q, link);
@@ -197,6 +199,8 @@ static int ask_command(struct ssh_request *q)
     struct buf line;
     if (q->facts.verb == SSH_SHELL)
         return ssh_channel_request_shell(q->channel);
+    if (q->facts.verb == SSH_SFTP)
+        return ssh_channel_request_subsystem(q->channel, "sftp");
     buf_init(&line, SSH_LINE_MAX);
     int r = ssh_command_write(&q->facts, &line) < 0 || buf_append(&line, "", 1) < 0
                 ? SSH_ERROR
@@ -234,10 +238,15 @@ static int advance(struct ssh_request *q, const char **code, const char **text)
     }
 }
 
-static void begun(struct ssh_request *q)
+/* 1, or -1: memory is out. Of sftp the front is told once the server has said where it begins. */
+static int begun(struct ssh_request *q)
 {
-    (void)broker_stream_send(q->stream, BROKER_OPENED, SLICE(""));
+    if (q->facts.verb == SSH_SFTP)
+        q->sftp = sftp_session_new(q);
+    else
+        (void)broker_stream_send(q->stream, BROKER_OPENED, SLICE(""));
     ssh_login_done(q);
+    return q->facts.verb == SSH_SFTP && q->sftp == NULL ? -1 : 1;
 }
 
 void ssh_request_turn(void *request, bool late)
@@ -249,7 +258,7 @@ void ssh_request_turn(void *request, bool late)
     while (r == 1 && q->state < REQUEST_RUNNING) {
         r = advance(q, &code, &text);
         if (r == 1 && ++q->state == REQUEST_RUNNING)
-            begun(q);
+            r = begun(q);
     }
     if (r == 2)
         return;
@@ -257,7 +266,13 @@ void ssh_request_turn(void *request, bool late)
         ssh_request_refuse(q, code, text);
         return;
     }
-    if (q->state == REQUEST_RUNNING && ssh_carry(q) && (alive || q->has_status)) {
+    bool over = q->state == REQUEST_RUNNING && ssh_carry(q);
+    const char *failed = sftp_session_failed(q->sftp);
+    if (failed) {
+        ssh_request_refuse(q, "upstream_sftp", failed);
+        return;
+    }
+    if (over && (alive || q->has_status)) {
         back_request_end(&q->request, RECORD_COMPLETED, "ok", q->address, "");
         request_free(q, "ok");
         return;
@@ -266,7 +281,7 @@ void ssh_request_turn(void *request, bool late)
         ssh_request_refuse(q, "upstream_closed", ssh_get_error(q->session));
         return;
     }
-    if (q->state == REQUEST_RUNNING)
+    if (q->state == REQUEST_RUNNING && (q->sftp == NULL || sftp_session_ready(q->sftp)))
         ssh_pump_deadline(q->pump, q->of->back->limits.tunnel_seconds);
 }
 

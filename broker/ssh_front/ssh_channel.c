@@ -26,7 +26,7 @@ static const char *words_of(const char *code)
     } table[] = {
         {"no_rule", "no rule of the policy allows it"},
         {"denied_by_rule", "a rule of the policy denies it"},
-        {"method", "the policy allows fetching here, not pushing"},
+        {"method", "the policy allows something else here"},
         {"command", "the policy allows other commands here, not this one"},
         {"ssh_terminal", "the policy allows this command without a terminal (ssh -T)"},
         {"ssh_path", "this is not a repository's path in its plain form"},
@@ -74,8 +74,10 @@ void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct r
 static void deny(struct ssh_channel_of *h, const char *code, const struct rule *rule)
 {
     char words[200];
+    bool old_scp = h->facts.verb == SSH_EXEC && strncmp(h->facts.text, "scp -", 5) == 0;
     ssh_channel_note(h, code, rule, "");
-    snprintf(words, sizeof words, "denied: %s", words_of(code));
+    snprintf(words, sizeof words, "denied: %s",
+             old_scp ? "files go by sftp here (scp -s)" : words_of(code));
     ssh_channel_say(h, code, words, REFUSED_STATUS);
 }
 
@@ -89,9 +91,13 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
         return 0; /* what the server says of nothing to push */
     switch (type) {
     case BROKER_OPENED:
+        if (h->sftp && ssh_sftp_opened(h, s) < 0)
+            return -1;
         break;
     case BROKER_DATA:
     case BROKER_ASIDE:
+        if (h->sftp)
+            return type == BROKER_DATA ? ssh_sftp_down(h, s) : -1;
         h->aside = type == BROKER_ASIDE;
         if (buf_len(&h->out) > 0 || buf_append_slice(&h->out, s) < 0)
             return -1;
@@ -185,7 +191,8 @@ static void ask(struct ssh_channel_of *h)
         return;
     }
     buf_init(&facts, SSH_FACTS_MAX);
-    if (ssh_push_begin(h, d.rule) == 0 && ssh_facts_put(&h->facts, &facts) == 0)
+    if (ssh_push_begin(h, d.rule) == 0 && ssh_sftp_begin(h, d.rule) == 0 &&
+        ssh_facts_put(&h->facts, &facts) == 0)
         h->stream = front_open(h->connection->of->front, &h->connection->at, buf_slice(&facts),
                                &stream_ops, h);
     buf_free(&facts);
@@ -266,6 +273,12 @@ static int on_subsystem(ssh_session session UNUSED, ssh_channel channel UNUSED, 
 {
     struct ssh_channel_of *h = arg;
     char what[64];
+    if (strcmp(name, "sftp") == 0 && h->state == CHANNEL_OPEN) {
+        h->facts.verb = SSH_SFTP;
+        h->facts.term[0] = 0;
+        h->state = CHANNEL_ASKED;
+        return 0;
+    }
     snprintf(what, sizeof what, "the subsystem %.32s", name);
     ssh_refuse_other(h->connection, "ssh_subsystem", what);
     return 1;
@@ -322,6 +335,7 @@ void ssh_channel_drop(struct ssh_channel_of *h)
     struct ssh_connection *c = h->connection;
     broker_stream_free(h->stream);
     ssh_push_end(h);
+    ssh_sftp_end(h);
     ssh_remove_channel_callbacks(h->channel, &h->callbacks);
     ssh_channel_free(h->channel);
     buf_free(&h->in);
@@ -349,6 +363,10 @@ static void take_held(struct ssh_channel_of *h)
 /* From the client to the back, as long as that takes them. */
 static void carry_up(struct ssh_channel_of *h)
 {
+    if (h->sftp) {
+        ssh_sftp_up(h);
+        return;
+    }
     if (!ssh_push_turn(h))
         return;
     take_held(h);
@@ -404,6 +422,8 @@ void ssh_channel_turn(struct ssh_channel_of *h)
         carry_up(h);
     if (h->state == CHANNEL_RUNNING || h->state == CHANNEL_ENDED)
         carry_down(h);
+    if (h->sftp && h->state == CHANNEL_RUNNING)
+        ssh_sftp_again(h);
     if (h->state == CHANNEL_ENDED && buf_len(&h->out) == 0)
         finish(h);
 }

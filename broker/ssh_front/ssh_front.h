@@ -23,6 +23,7 @@ enum {
         64 << 20, /* of a refused push, which its client sends whole before it listens */
 };
 
+struct sftp_client;
 struct ssh_agent_client;
 struct ssh_connection;
 
@@ -72,6 +73,7 @@ struct ssh_channel_of {
     struct push_stream *push; /* what the client says of it, until it is with the back */
     enum push_state push_state;
     size_t wasted;
+    struct sftp_client *sftp; /* of the subsystem sftp */
     TAILQ_ENTRY(ssh_channel_of) link;
 };
 
@@ -114,6 +116,16 @@ bool ssh_push_turn(struct ssh_channel_of *h);
 /* It is refused: what the back sends is not for the client. */
 bool ssh_push_refused(const struct ssh_channel_of *h);
 void ssh_push_end(struct ssh_channel_of *h);
+
+/* ssh_sftp.c: the subsystem sftp. 0, or -1: memory is out. */
+int ssh_sftp_begin(struct ssh_channel_of *h, const struct rule *rule);
+/* The back's words: where the server begins, and replies. -1: they are none. */
+int ssh_sftp_opened(struct ssh_channel_of *h, struct slice s);
+int ssh_sftp_down(struct ssh_channel_of *h, struct slice s);
+void ssh_sftp_up(struct ssh_channel_of *h); /* what the client asks, as long as the back takes it */
+void ssh_sftp_again(
+    struct ssh_channel_of *h); /* that waited for the client, which has its answers */
+void ssh_sftp_end(struct ssh_channel_of *h);
 
 /* What was asked beside a command: on record as refused. */
 void ssh_refuse_other(struct ssh_connection *c, const char *code, const char *what);

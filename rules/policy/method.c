@@ -10,7 +10,8 @@ static const char *const names[METHOD_COUNT] = {
     "UNLOCK", "REPORT",   "SEARCH",    "MKCALENDAR", "PURGE",
 };
 
-static const char *const verbs[VERB_COUNT] = {"fetch", "push", "exec", "shell", "connect", "sign"};
+static const char *const verbs[VERB_COUNT] = {"fetch",   "push", "exec", "shell",
+                                              "connect", "sign", "sftp"};
 
 uint32_t verb_bit(struct slice verb)
 {

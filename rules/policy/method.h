@@ -11,13 +11,13 @@ enum { METHOD_COUNT = 19 };
 
 /* Verbs of brokers, in lower case: what one asks of a server that speaks no HTTP. They stand above
  * the methods and are none: a site has one scheme, and so either methods or verbs. */
-enum { VERB_FIRST = 20, VERB_COUNT = 6 };
+enum { VERB_FIRST = 20, VERB_COUNT = 7 };
 #define VERBS_ALL (((1u << VERB_COUNT) - 1) << VERB_FIRST)
 
 /* A single bit, or 0 when the method is not on the list. */
 uint32_t method_bit(struct slice method);
-uint32_t
-verb_bit(struct slice verb); /* "fetch", "push", "exec", "shell", "connect", "sign"; likewise */
+/* "fetch", "push", "exec", "shell", "connect", "sign", "sftp"; likewise */
+uint32_t verb_bit(struct slice verb);
 uint32_t methods_read_only(void); /* GET HEAD OPTIONS */
 /* Name of the lowest method in the set; NULL for the empty set. */
 const char *method_first(uint32_t set); /* or verb */

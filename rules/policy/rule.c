@@ -30,6 +30,18 @@ const struct key rule_keys[] = {
     RULE_KEY("terminal", AS(bool), "allow of `ssh://`", "`false`",
              "`true`: the commands may have a terminal, on which pagers and editors give a shell. "
              "See *SSH*"),
+    RULE_KEY("read_files", AS(strings), "allow of `ssh://`", "none",
+             "list or one of paths on the server that may be read and listed over SFTP, at most 64 "
+             "of 256 bytes: `/srv/app/*.log`, `~/reports/**`. See *Files over SSH*"),
+    RULE_KEY("write_files", AS(strings), "allow of `ssh://`", "none",
+             "the same of those that may be written and made. See *Files over SSH*"),
+    RULE_KEY("remove_files", AS(strings), "allow of `ssh://`", "none",
+             "the same of those that may be removed and renamed. See *Files over SSH*"),
+    RULE_KEY("hidden_files", AS(bool), "allow of `ssh://`", "`false`",
+             "`true`: a `*` in these stands for names that begin with a dot, too"),
+    RULE_KEY("file_megabytes", UINT(1, 1000000), "allow of `ssh://`", "any number",
+             "how much of one file may be read or written over SFTP, 1 to 1000000 (of 1000000 "
+             "bytes)"),
     RULE_KEY("host_keys", AS(strings), "allow of `ssh://`",
              "those that github.com, gitlab.com and bitbucket.org publish",
              "list or one of the server's public keys, `TYPE BASE64`, at most 16. A server that "

@@ -1,5 +1,5 @@
-/* Reads a rule whose patterns are of ssh://: repositories under a path, commands, a shell, and the
- * keys that the server may have. */
+/* Reads a rule whose patterns are of ssh://: repositories under a path, commands, a shell, files,
+ * and the keys that the server may have. */
 #include "rule_broker.h"
 #include "ssh_rule.h"
 
@@ -123,6 +123,63 @@ static int read_commands(struct arena *a, const struct node *rule, struct ssh_te
                : 0;
 }
 
+/* ---- files ---- */
+
+static int read_paths(struct arena *a, const struct node *rule, const char *key,
+                      const char *const **ret, size_t *n_ret, struct err *err)
+{
+    struct node n, item;
+    size_t count;
+    const char *text;
+    if (!node_get(rule, key, &n))
+        return 0;
+    if (node_strings(&n, &count, err) < 0)
+        return -1;
+    if (count == 0 || count > SSH_FILE_PATTERNS_MAX)
+        return node_fail(&n, err, "1 to %d patterns", SSH_FILE_PATTERNS_MAX);
+    const char **list = arena_zalloc(a, count, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        if (node_strings_at(&n, i, &item, &text, err) < 0)
+            return -1;
+        if (!ssh_file_pattern_ok(slice_str(text)))
+            return node_fail(&item, err,
+                             "'%.100s' is not a path of the server's as '/srv/app/*.log', "
+                             "'/srv/app/**' or '~/reports/**' ('**' only at the end)",
+                             text);
+        list[i] = arena_str(a, text);
+    }
+    *ret = list;
+    *n_ret = count;
+    return 0;
+}
+
+static bool has_files(const struct ssh_files *f)
+{
+    return f->n[SSH_FILE_READ] || f->n[SSH_FILE_WRITE] || f->n[SSH_FILE_REMOVE];
+}
+
+static int read_files(struct arena *a, const struct node *rule, struct ssh_files *f,
+                      struct err *err)
+{
+    static const char *const rights[SSH_FILE_RIGHTS] = {"read_files", "write_files",
+                                                        "remove_files"};
+    static const char *const beside[] = {"hidden_files", "file_megabytes"};
+    unsigned megabytes = 0;
+    struct node n;
+    for (unsigned r = 0; r < SSH_FILE_RIGHTS; r++)
+        if (read_paths(a, rule, rights[r], &f->patterns[r], &f->n[r], err) < 0)
+            return -1;
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++)
+        if (!has_files(f) && node_get(rule, beside[i], &n))
+            return node_fail(&n, err, "'%s' is about 'read_files', 'write_files', 'remove_files'",
+                             beside[i]);
+    if (node_key_bool(rule, "hidden_files", &f->hidden, err) < 0 ||
+        node_key_uint(rule, rule_keys, "file_megabytes", &megabytes, err) < 0)
+        return -1;
+    f->most_bytes = (uint64_t)megabytes * 1000000;
+    return 0;
+}
+
 /* ---- patterns ---- */
 
 static int add(struct rule_broker_reading *r, const struct node *n, const char *text,
@@ -175,15 +232,15 @@ static int read_pattern(struct rule_broker_reading *r, const struct node *n, con
         return add(r, n, text, host, user, user.n ? "/**" : "", "", METHODS_ANY, err);
     if (r->runs && *path)
         return node_fail(n, err,
-                         "'%.200s': 'commands' and 'shell' are a user's, whatever the path; leave "
-                         "it out, and give repositories a rule of their own",
+                         "'%.200s': 'commands', 'shell' and files are a user's, whatever the path; "
+                         "leave it out, and give repositories a rule of their own",
                          text);
     if (r->runs)
         return add(r, n, text, host, user, "", "", r->runs, err);
     if (*path == 0)
         return node_fail(n, err,
                          "'%.200s': say what is allowed there: a path (ssh://USER@HOST/OWNER/**) "
-                         "for git, 'commands' or 'shell: true'",
+                         "for git, 'commands', 'shell: true', or 'read_files' and 'write_files'",
                          text);
     return add_repository(r, n, text, host, user, path, err);
 }
@@ -196,6 +253,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
     size_t word;
     r->entry->rule.ssh = r->terms = t;
     if (read_commands(r->arena, r->rule, t, err) < 0 ||
+        read_files(r->arena, r->rule, &t->files, err) < 0 ||
         node_key_bool(r->rule, "shell", &shell, err) < 0 ||
         node_key_bool(r->rule, "terminal", &t->terminal, err) < 0 ||
         node_key_word(r->rule, rule_keys, "access", &word, err) < 0)
@@ -203,13 +261,14 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
     r->verbs = verb_bit(SLICE("fetch"));
     if (r->entry->deny || !node_get(r->rule, "access", &n))
         r->verbs |= verb_bit(SLICE("push"));
-    r->runs =
-        (t->n_commands ? verb_bit(SLICE("exec")) : 0) | (shell ? verb_bit(SLICE("shell")) : 0);
+    r->runs = (t->n_commands ? verb_bit(SLICE("exec")) : 0) |
+              (shell ? verb_bit(SLICE("shell")) : 0) |
+              (has_files(&t->files) ? verb_bit(SLICE("sftp")) : 0);
     if (t->n_commands == 0 && node_get(r->rule, "terminal", &n))
         return node_fail(&n, err, "'terminal' is about 'commands'; a shell has one");
     t->terminal = t->terminal || shell;
     if (r->runs && node_get(r->rule, "access", &n))
-        return node_fail(&n, err, "'access' is about repositories, not about commands");
+        return node_fail(&n, err, "'access' is about repositories, not about commands or files");
     if (node_get(r->rule, "refs", &n) && (r->runs || !(r->verbs & verb_bit(SLICE("push")))))
         return node_fail(&n, err, "'refs' narrows pushes; %s",
                          r->runs ? "commands and shells have none" : "this rule fetches");
@@ -221,7 +280,9 @@ static int read_server(struct rule_broker_reading *r, struct err *err)
     return rule_refs_read(r->arena, r->rule, r->entry, err) < 0 ? -1 : read_host_keys(r, err);
 }
 
-static const char *const keys[] = {"commands", "shell", "terminal", "host_keys"};
+static const char *const keys[] = {"commands",     "shell",        "terminal",
+                                   "host_keys",    "read_files",   "write_files",
+                                   "remove_files", "hidden_files", "file_megabytes"};
 
 const struct rule_broker rule_ssh = {
     .mark = SLICE_INIT("ssh://"),

@@ -34,7 +34,7 @@ size_t ssh_known_host(const char *host, const struct ssh_host_key **ret)
 
 const char *ssh_verb_name(enum ssh_verb v)
 {
-    static const char *const names[SSH_VERBS] = {"", "fetch", "push", "exec", "shell"};
+    static const char *const names[SSH_VERBS] = {"", "fetch", "push", "exec", "shell", "sftp"};
     return (unsigned)v < SSH_VERBS ? names[v] : "";
 }
 

@@ -7,8 +7,9 @@
 #define DURWARD_SSH_RULE_H
 
 #include "policy.h"
+#include "ssh_files.h"
 
-enum ssh_verb { SSH_FETCH = 1, SSH_PUSH, SSH_EXEC, SSH_SHELL, SSH_VERBS };
+enum ssh_verb { SSH_FETCH = 1, SSH_PUSH, SSH_EXEC, SSH_SHELL, SSH_SFTP, SSH_VERBS };
 
 enum {
     SSH_USER_MAX = 64,
@@ -37,14 +38,15 @@ struct ssh_terms {
     bool terminal;                   /* a command may have one */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;
-    bool signs; /* of ssh-agent://; then there is nothing of the above */
+    struct ssh_files files; /* over SFTP */
+    bool signs;             /* of ssh-agent://; then there is nothing of the above */
 };
 
 struct ssh_asked {
     struct slice user;
     enum ssh_verb verb;
     struct slice text; /* fetch, push: the repository, "/acme/app.git" or "~/app"; exec: the
-                        * command; shell: "" */
+                        * command; shell, sftp: "" */
     bool terminal;     /* on one: pagers and editors give a shell there */
 };
 
@@ -57,7 +59,7 @@ size_t ssh_known_host(const char *host, const struct ssh_host_key **ret);
  * begins no word, quoted or not, with "-"; ".." matches only where the pattern has it. */
 bool ssh_command_matches(const char *pattern, struct slice command);
 /* Codes beside the engine's: "command" where no pattern matches it, "ssh_user", "ssh_path",
- * "ssh_terminal" where there may be none. */
+ * "ssh_terminal" where there may be none. Which files of sftp: ssh_files.h. */
 void policy_ssh_decide(const struct policy *p, const struct authority *a,
                        const struct ssh_asked *asked, struct decision *ret);
 /* May the agent at SSH_AGENT_HOST sign in this namespace? The engine's codes, and

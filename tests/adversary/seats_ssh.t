@@ -3,8 +3,10 @@
 back that asks vault and dialer for what is not its own. Each row is what that one must not get; after
 each the back serves an honest request (of the other role: it still has what is its own)."""
 import base64
+import errno
 import os
 import socket
+import struct
 import subprocess
 import sys
 
@@ -15,7 +17,7 @@ from harness.nginx import git_env  # noqa: E402
 from harness.wire import text, u8, u32  # noqa: E402
 
 HOST, CLOSED, SILENT = "git.example.com", "closed.example.com", "silent.example.com"
-FETCH, PUSH, EXEC, SHELL = 1, 2, 3, 4  # enum ssh_verb
+FETCH, PUSH, EXEC, SHELL, SFTP = 1, 2, 3, 4, 5  # enum ssh_verb
 SSH = 3                                # enum scheme
 AGENT = "gate.durward.internal"
 
@@ -44,7 +46,15 @@ class Bed:
         d.resolve[HOST + ":22"] = d.resolve[CLOSED + ":22"] = self.server.address
         at, more = "ssh://%s@%s" % (self.server.user, HOST), {
             "with": {"ssh_key": "deploy"}, "host_keys": self.server.host_key}
-        d.policy("coder", [dict(more, allow=at, commands=["echo hello", "show *"]),
+        self.files = os.path.realpath(t.mkdir("files"))
+        for name in ("read", "up", "closed"):
+            os.mkdir(os.path.join(self.files, name))
+        for name in ("read/one", "closed/secret", "up/mine"):
+            t.write("files/" + name, name + "\n")
+        os.symlink("../closed/secret", self.files + "/up/out")
+        os.symlink("../closed", self.files + "/up/outside")
+        d.policy("coder", [dict(more, allow=at, commands=["echo hello", "show *"], read_files=[self.files + "/read/**", self.files + "/up/**"],
+                                write_files=self.files + "/up/**", remove_files=self.files + "/up/**", file_megabytes=1),
                            dict(more, allow=at + os.path.dirname(self.repo) + "/**"),
                            dict(more, allow=at + os.path.dirname(self.readable) + "/**", access="read-only"),
                            {"allow": "web.example.com", "with": {"bearer": "word"}}])
@@ -142,6 +152,143 @@ def pushes(t, bed, f, rows):
     t.ok(got not in ("ended", None) and got[0] == seat_broker.END and b"agent/y" in git("for-each-ref"), "what is allowed goes through", repr(got))
 
 
+def packet(*parts):
+    whole = b"".join(parts)
+    return n32(len(whole)) + whole
+
+
+def n32(n):
+    return struct.pack(">I", n)
+
+
+def s32(s):
+    s = s if isinstance(s, bytes) else s.encode()
+    return n32(len(s)) + s
+
+
+class Session:
+    """A front's stream of SFTP: what is asked, and the back's replies."""
+
+    def __init__(self, f, ours):
+        self.seat, self.ours, self.came = f.seat, ours, b""
+
+    def say(self, data):
+        for i in range(0, len(data), 9000):
+            self.seat.call("sendto", self.ours, bytes([seat_broker.DATA]) + data[i:i + 9000], len(data[i:i + 9000]) + 1, 0x4000, 0, 0)
+
+    def reply(self):
+        """-> a reply's type and what is behind its id, or how it ended"""
+        while len(self.came) < 4 or len(self.came) < 4 + int.from_bytes(self.came[:4], "big"):
+            r, _, data = self.seat.receive(self.ours, 10)
+            if r > 0 and data[0] == seat_broker.DATA:
+                self.came += data[1:]
+            elif r != -errno.ECONNRESET:
+                return data[1:].split(b"\0")[0] if r > 0 and data[0] == seat_broker.REFUSED else "ended"
+        n = int.from_bytes(self.came[:4], "big")
+        got, self.came = self.came[4:4 + n], self.came[4 + n:]
+        return got[0], got[5:]
+
+    def ask(self, op, *parts, id=1):
+        self.say(packet(bytes([op]), n32(id), *parts))
+        return self.reply()
+
+    def open(self, path, flags=1, attrs=n32(0)):
+        got = self.ask(3, s32(path), n32(flags), attrs)
+        return got[1][4:] if got[0] == 102 else got
+
+
+REFUSED, UNSUPPORTED = 3, 8  # SSH_FX_PERMISSION_DENIED, SSH_FX_OP_UNSUPPORTED
+
+
+def sftp(t, bed):
+    """A front that hands on what none does: each path is decided again, where it leads too."""
+    f = Front(bed, "ssh", HOST, 22)
+    said, at = facts(bed.server.user, SFTP, ""), bed.files
+
+    def within(work):
+        got = f.ask(said, opened=lambda ours: work(Session(f, ours)))
+        return got[1] if got not in ("ended", None) and got[0] == seat_broker.OPENED else got
+
+    def status(got):
+        return int.from_bytes(got[1][:4], "big") if isinstance(got, tuple) and got[0] == 101 else got
+    f.honest = lambda: within(lambda s: (lambda h: s.ask(5, s32(h), n32(0), n32(0), n32(100))[1][4:] == b"read/one\n")(s.open(at + "/read/one")))
+    rows = seat.Rows(t, "front to back", f.honest)
+    t.ok(f.honest() is True, "a file that may be read")
+    for name, op, parts in (
+            ("a file of no pattern", 3, (s32(at + "/closed/secret"), n32(1), n32(0))),
+            ("a file with a way upwards", 3, (s32(at + "/read/../closed/secret"), n32(1), n32(0))),
+            ("a file with an empty part", 3, (s32(at + "/read//one"), n32(1), n32(0))),
+            ("a file from where the server begins", 3, (s32("x"), n32(1), n32(0))),
+            ("a file that may only be read, to write", 3, (s32(at + "/read/one"), n32(2), n32(0))),
+            ("a file that may only be read, to be made empty", 3, (s32(at + "/read/one"), n32(1 | 16), n32(0))),
+            ("a link that leads out", 3, (s32(at + "/up/out"), n32(1), n32(0))),
+            ("a file of a folder that leads out", 3, (s32(at + "/up/outside/secret"), n32(1), n32(0))),
+            ("a file to be made in a folder that leads out", 3, (s32(at + "/up/outside/new"), n32(2 | 8), n32(0))),
+            ("a list of no pattern", 11, (s32(at + "/closed"),)),
+            ("a list of a folder that leads out", 11, (s32(at + "/up/outside"),)),
+            ("what a file of no pattern is", 17, (s32(at + "/closed/secret"),)),
+            ("what a file behind a link is", 17, (s32(at + "/up/out"),)),
+            ("where a link that leads out leads", 16, (s32(at + "/up/out"),)),
+            ("removal of what may be read", 13, (s32(at + "/read/one"),)),
+            ("removal in a folder that leads out", 13, (s32(at + "/up/outside/secret"),)),
+            ("a rename of what may be read", 18, (s32(at + "/read/one"), s32(at + "/up/x"))),
+            ("a rename to a folder that leads out", 18, (s32(at + "/up/mine"), s32(at + "/up/outside/x"))),
+            ("a rename over what is of no pattern", 200, (s32("posix-rename@openssh.com"), s32(at + "/up/mine"), s32(at + "/closed/secret"))),
+            ("another name for what is of no pattern", 200, (s32("hardlink@openssh.com"), s32(at + "/closed/secret"), s32(at + "/up/x"))),
+            ("another name for what may only be read", 200, (s32("hardlink@openssh.com"), s32(at + "/read/one"), s32(at + "/up/x"))),
+            ("a mode of what may only be read", 9, (s32(at + "/read/one"), n32(4), n32(0o777))),
+            ("a mode through a link", 9, (s32(at + "/up/out"), n32(4), n32(0o777))),
+            ("a set-user-ID bit", 9, (s32(at + "/up/mine"), n32(4), n32(0o4755))),
+            ("an owner", 9, (s32(at + "/up/mine"), n32(2), n32(1), n32(1))),
+            ("a size beyond the rule's", 9, (s32(at + "/up/mine"), n32(1), n32(0), n32(1000001))),
+            ("a file to append to where sizes have a bound", 3, (s32(at + "/up/mine"), n32(2 | 4), n32(0)))):
+        got = within(lambda s: s.ask(op, *parts))
+        rows.row(name + " over SFTP", status(got) == REFUSED and tree(at) == BEFORE, repr(got))
+    for name, work in (
+            ("a write to what was opened to read", lambda s: s.ask(6, s32(s.open(at + "/up/mine")), n32(0), n32(0), s32("x"))),
+            ("a read of what was opened to write", lambda s: s.ask(5, s32(s.open(at + "/up/mine", 2)), n32(0), n32(0), n32(9))),
+            ("a mode of what was opened to read", lambda s: s.ask(10, s32(s.open(at + "/up/mine")), n32(4), n32(0o777))),
+            ("a list of a file", lambda s: s.ask(12, s32(s.open(at + "/up/mine")))),
+            ("a write beyond the rule's size", lambda s: s.ask(6, s32(s.open(at + "/up/mine", 2)), n32(0), n32(1000000), s32("x"))),
+            ("a read beyond the rule's size", lambda s: s.ask(5, s32(s.open(at + "/up/mine")), n32(0), n32(1000000), n32(9))),
+            ("an owner of what is open", lambda s: s.ask(10, s32(s.open(at + "/up/mine", 2)), n32(2), n32(1), n32(1)))):
+        got = within(work)
+        rows.row(name + " over SFTP", status(got) == REFUSED and tree(at) == BEFORE, repr(got))
+    for name, op, parts in (("a symbolic link", 20, (s32(at + "/closed/secret"), s32(at + "/up/x"))),
+                            ("an extension that is not known", 200, (s32("copy-data"), s32("x")))):
+        got = within(lambda s: s.ask(op, *parts))
+        rows.row(name + " over SFTP", status(got) == UNSUPPORTED and tree(at) == BEFORE, repr(got))
+    for name, work in (("a handle that there is not", lambda s: s.ask(5, s32(n32(9)), n32(0), n32(0), n32(9))),
+                       ("a handle after it was closed",
+                        lambda s: (lambda h: (s.ask(4, s32(h)), s.ask(5, s32(h), n32(0), n32(0), n32(9)))[1])(s.open(at + "/read/one"))),
+                       ("more open files than there may be", lambda s: [s.ask(3, s32(at + "/read/one"), n32(1), n32(0)) for _ in range(65)][-1])):
+        got = within(work)
+        rows.row(name + " over SFTP", status(got) == 4, repr(got))
+    for name, data in (("a packet that is cut", packet(b"\x03" + n32(1))),
+                       ("a packet with more behind it", packet(b"\x11" + n32(1) + s32(at + "/read/one") + b"x")),
+                       ("a number of a request that there is not", packet(b"\x11" + n32(64) + s32(at + "/read/one"))),
+                       ("an empty packet", n32(0)), ("a packet longer than any", n32(1 << 20) + b"x")):
+        got = within(lambda s: (s.say(data), s.reply())[1])
+        rows.row(name + " over SFTP", got == b"upstream_sftp", repr(got))
+    f.seat.end()
+
+
+BEFORE = {"read/one": "read/one\n", "closed/secret": "closed/secret\n", "up/mine": "up/mine\n", "up/out": "closed/secret\n"}
+
+
+def tree(at):
+    """All files, and what is in them; a mode that was changed shows, too."""
+    ret = {}
+    for folder, _, names in os.walk(at):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.stat(path).st_mode & 0o111:
+                return path
+            with open(path) as f:
+                ret[os.path.relpath(path, at)] = f.read()
+    return ret
+
+
 def agent(t, bed):
     """A front that asks for signatures which no client of its agent could ask for."""
     key = base64.b64decode(bed.public.split()[1])
@@ -219,7 +366,7 @@ def main(t):
     if why:
         t.skip("everything", why)
         return
-    seat_broker.run(t, Bed(t), "ssh", (front, agent, many, back))
+    seat_broker.run(t, Bed(t), "ssh", (front, sftp, agent, many, back))
 
 
 tap.run(main, timeout=240)

@@ -93,7 +93,8 @@ def main(t):
     there = [x for x in chosen if x.folder()]
     if there != chosen:
         t.skip("client libraries", "some are not there: run tests/functional/clients/setup, for all of them "
-               "tests/functional/clients/libraries/setup FOLDER PYTHON all (Python 3.11, Node 20, Go 1.26)")
+               "tests/functional/clients/libraries/setup FOLDER PYTHON all (Python 3.11, Node 20, Go 1.26, JDK 17 with Maven): "
+               + " ".join(x.name for x in chosen if x not in there))
     if not there:
         return
     w = libraries.World(t, there)

@@ -81,8 +81,8 @@ def pages(req, conn):
         conn.reply(req, 200, "<ListBucketResult><Name>acme</Name><Contents><Key>door.txt</Key><Size>17</Size></Contents>"
                    "</ListBucketResult>", kind="application/xml")
     elif req.path == "/":
-        conn.reply(req, 200, "<ListAllMyBucketsResult><Buckets><Bucket><Name>acme</Name><CreationDate>2026-01-01T00:00:00.000Z"
-                   "</CreationDate></Bucket></Buckets></ListAllMyBucketsResult>", kind="application/xml")
+        conn.reply(req, 200, "<ListAllMyBucketsResult><Owner><ID>1</ID></Owner><Buckets><Bucket><Name>acme</Name>"
+                   "<CreationDate>2026-01-01T00:00:00.000Z</CreationDate></Bucket></Buckets></ListAllMyBucketsResult>", kind="application/xml")
     else:
         conn.reply(req, 200, TEXT, [("ETag", '"d"'), ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")],
                    kind="text/plain")
@@ -116,6 +116,9 @@ ITEM = json.dumps({"Item": {"id": {"S": "1"}, "text": {"S": TEXT}}})
 PODS = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [
     {"metadata": {"name": "door", "namespace": "acme"}, "spec": {"containers": [{"name": "c"}]},
      "status": {"phase": "Running"}}]}
+CALLER = ('<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><UserId>%s'
+          "</UserId><Account>1</Account><Arn>arn:aws:iam::1:user/ann</Arn></GetCallerIdentityResult>"
+          "</GetCallerIdentityResponse>" % TEXT)
 CHAT = ("/chat/completions$", answers.chat)
 ONE = {"id": "1", "object": "thing", "name": TEXT}
 SENTRY = "0123456789abcdef"
@@ -135,12 +138,13 @@ APIS = (
     # models
     Api("openai", "openai", ["api.openai.com"], CHAT, ("/v1/embeddings$", vectors), ("GET /v1/models$", MODELS),
         ("/v1/files$", FILE), python="openai", node="openai",
-        go="github.com/openai/openai-go/v3"),
+        go="github.com/openai/openai-go/v3", java="com.openai:openai-java"),
     Api("anthropic", "anthropic", ["api.anthropic.com"], ("/v1/messages$", answers.messages),
         ("/v1/messages/count_tokens$", {"input_tokens": 3}), ("GET /v1/models$", MODELS),
-        python="anthropic", node="@anthropic-ai/sdk", go="github.com/anthropics/anthropic-sdk-go/v2"),
+        python="anthropic", node="@anthropic-ai/sdk", go="github.com/anthropics/anthropic-sdk-go/v2",
+        java="com.anthropic:anthropic-java"),
     Api("genai", "gemini", ["generativelanguage.googleapis.com"], (r":(stream)?[gG]enerateContent$", answers.gemini),
-        (":countTokens$", {"totalTokens": 3}), python="google-genai", node="@google/genai"),
+        (":countTokens$", {"totalTokens": 3}), python="google-genai", node="@google/genai", java="com.google.genai:google-genai"),
     Api("mistral", "mistral", ["api.mistral.ai"], CHAT, ("/v1/embeddings$", vectors), python="mistralai",
         node="@mistralai/mistralai"),
     Api("cohere", "cohere", ["api.cohere.com"], ("/v2/chat$", answers.cohere), python="cohere", node="cohere-ai"),
@@ -174,7 +178,7 @@ APIS = (
         "id": "1", "status": "SUCCEEDED", "createdAt": "2026-01-01T00:00:00Z", "output": [TEXT]}), python="runwayml"),
     Api("ai-openai", "openai", ["api.openai.com"], CHAT, node="@ai-sdk/openai"),
     Api("ai-anthropic", "anthropic", ["api.anthropic.com"], ("/v1/messages$", answers.messages), node="@ai-sdk/anthropic"),
-    Api("langchain", "openai", ["api.openai.com"], CHAT, node="@langchain/openai"),
+    Api("langchain", "openai", ["api.openai.com"], CHAT, node="@langchain/openai", java="dev.langchain4j:langchain4j-open-ai"),
 
     # what agents search and remember with
     Api("tavily", BEARER, ["api.tavily.com"], ("POST /search$", {
@@ -194,22 +198,28 @@ APIS = (
     Api("langsmith", header("x-api-key"), ["api.smith.langchain.com"], (
         "GET /datasets", datasets),
         ("GET /info", {"version": "1"}), python="langsmith", node="langsmith"),
+    Api("okhttp", BEARER, ["doors.acme.example"], ("GET /door$", (200, TEXT, "text/plain")),
+        java="com.squareup.okhttp3:okhttp"),
     Api("upstash", BEARER, ["door.upstash.io"], ("POST /", [{"result": "OK"}]), node="@upstash/redis"),
 
     # clouds
     Api("aws", AWS, AMAZON,
         ("POST /$", (200, ITEM, "application/x-amz-json-1.0")), ("", pages), python="boto3"),
     Api("s3", AWS, AMAZON, ("", pages), node="@aws-sdk/client-s3",
-        go="github.com/aws/aws-sdk-go-v2/service/s3"),
+        go="github.com/aws/aws-sdk-go-v2/service/s3", java="software.amazon.awssdk:s3"),
     Api("dynamodb", AWS, AMAZON, ("", (200, ITEM, "application/x-amz-json-1.0")),
         node="@aws-sdk/client-dynamodb"),
-    Api("minio", AWS, ["minio.example.com"], ("", pages), python="minio"),
+    Api("sts", AWS, ["sts.eu-west-1.amazonaws.com"], ("POST /$", (200, CALLER, "text/xml")), java="software.amazon.awssdk:sts"),
+    Api("bedrock", AWS, ["bedrock-runtime.eu-west-1.amazonaws.com"], ("POST /model/acme.m/converse$", {
+        "output": {"message": {"role": "assistant", "content": [{"text": TEXT}]}}, "stopReason": "end_turn", "metrics": {
+            "latencyMs": 1}, "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}}), java="software.amazon.awssdk:bedrockruntime"),
+    Api("minio", AWS, ["minio.example.com"], ("", pages), python="minio", java="io.minio:minio"),
     Api("google-storage", BEARER, ["storage.googleapis.com"],
         ("GET /storage/v1/b/acme/o$", {"items": [{"name": "door.txt", "bucket": "acme"}]}),
         node="@google-cloud/storage"),
     Api("google-auth", [{"allow": "oauth2.googleapis.com/token", "methods": ["POST"],
                          "with": written({"body": "refresh_token"})}], ["oauth2.googleapis.com"], ("POST /token$", TOKEN),
-        python="google-auth"),
+        python="google-auth", java="com.google.auth:google-auth-library-oauth2-http"),
     Api("azure-blob", BEARER, ["acme.blob.core.windows.net"], ("GET /$", (200, BLOBS, "application/xml")),
         python="azure-storage-blob"),
     Api("azure-identity", [
@@ -217,9 +227,9 @@ APIS = (
         {"allow": "login.microsoftonline.com", "access": "read-only"}], ["login.microsoftonline.com"],
         ("POST /acme/oauth2/v2.0/token$", TOKEN), ("GET /acme/v2.0/.well-known/openid-configuration$", TENANT),
         ("GET /common/discovery/instance$", {"tenant_discovery_endpoint": ENTRA + "/v2.0/.well-known/openid-configuration",
-                                             "metadata": []}), python="azure-identity", node="@azure/identity"),
+                                             "metadata": []}), python="azure-identity", node="@azure/identity", java="com.azure:azure-identity"),
     Api("kubernetes", BEARER, ["kube.example.com"], ("GET /api/v1/pods$", PODS), ("GET /api/v1/namespaces/acme/pods$", PODS),
-        python="kubernetes"),
+        python="kubernetes", java="io.fabric8:kubernetes-client"),
     Api("digitalocean", BEARER, ["api.digitalocean.com"], ("GET /v2/account$", {"account": {"uuid": "1", "name": TEXT}}),
         python="pydo", go="github.com/digitalocean/godo"),
     Api("cloudflare", BEARER, ["api.cloudflare.com"], ("GET /client/v4/zones$", {
@@ -241,7 +251,7 @@ APIS = (
     # code and issues
     Api("github", "github", ["api.github.com"], ("GET /user$", USER), ("GET /repos/acme/door$", REPO),
         ("POST /repos/acme/door/issues$", (201, dict(ISSUE, number=8))), ("GET /repos/acme/door/issues/7$", ISSUE),
-        kind="github-pat", prefix="ghp_", python="PyGithub", node="octokit"),
+        kind="github-pat", prefix="ghp_", python="PyGithub", node="octokit", java="org.kohsuke:github-api"),
     Api("gitlab", "gitlab", ["gitlab.com"], ("/projects/1$", {"id": 1, "description": TEXT}),
         ("/projects/1/issues$", [{"id": 7, "iid": 7, "title": TEXT}]), python="python-gitlab", node="@gitbeaker/rest"),
     Api("jira", basic("ann@acme.example"), ["acme.atlassian.net"],
@@ -253,7 +263,9 @@ APIS = (
         "id": "1", "name": TEXT, "email": "a@b.example", "displayName": "a"}}}), prefix="lin_api_", node="@linear/sdk"),
     Api("jenkins", basic("ann"), ["jenkins.example.com"], ("GET /me/api/json$", {"fullName": TEXT}), python="python-jenkins"),
     Api("sentry", written("header", name="x-sentry-auth"), ["o1.ingest.sentry.io"], ("POST /api/1/envelope/$", {"id": "1"}),
-        prefix=SENTRY, python="sentry-sdk"),
+        prefix=SENTRY, python="sentry-sdk", java="io.sentry:sentry"),
+    Api("rollbar", written(["header", {"body": "/access_token"}], name="x-rollbar-access-token", count=2), ["api.rollbar.com"],
+        ("POST /api/1/item/$", {"err": 0, "result": {"id": None, "uuid": "1"}}), python="rollbar"),
     Api("datadog", header("dd-api-key"), ["api.datadoghq.com"], ("POST /api/v1/events$", (202, {
         "status": "ok", "event": {"id": 1, "title": TEXT}})), python="datadog"),
     Api("pagerduty", header("authorization", "Token token="), ["api.pagerduty.com"],
@@ -261,10 +273,10 @@ APIS = (
 
     # work, money, messages
     Api("stripe", BEARER, ["api.stripe.com"], ("/v1/customers", {"id": "cus_1", "object": "customer", "name": TEXT}),
-        prefix="sk_live_", python="stripe", node="stripe"),
+        prefix="sk_live_", python="stripe", node="stripe", java="com.stripe:stripe-java"),
     Api("slack", BEARER, ["slack.com"], ("/api/(auth.test|chat.postMessage)$", {
         "ok": True, "ts": "1.1", "channel": "C1", "team": TEXT, "message": {"text": TEXT}}), prefix="xoxb-",
-        python="slack_sdk", node="@slack/web-api"),
+        python="slack_sdk", node="@slack/web-api", java="com.slack.api:slack-api-client"),
     Api("twilio", basic("AC" + 32 * "1"), ["api.twilio.com"], ("POST .*/Messages.json$", (201, {
         "sid": "SM1", "body": TEXT, "status": "queued"})), python="twilio", node="twilio"),
     Api("sendgrid", BEARER, ["api.sendgrid.com"], ("POST /v3/mail/send$", (202,)), prefix="SG.", python="sendgrid",

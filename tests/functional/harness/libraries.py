@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 from . import apis, bare, durward, origin, scan
 
@@ -47,6 +48,11 @@ class Library:
         folder = os.path.join(durward.clients_dir(), "libraries/go-bin")
         return os.path.realpath(folder) if os.path.exists(os.path.join(folder, "library")) else None
 
+    def _java(self):
+        folder = os.path.join(durward.clients_dir(), "libraries/java")
+        there = os.path.exists(os.path.join(folder, "classes/Library.class")) and shutil.which("java")
+        return os.path.realpath(folder) if there else None
+
     def bound(self):
         """What of its folder a sandbox needs."""
         return os.path.join(self.folder(), "node_modules") if self.language == "node" else self.folder()
@@ -55,6 +61,9 @@ class Library:
         rest = [self.api.name, self.package, str(turns), key]
         if self.language == "go":
             return [os.path.join(self.folder(), "library")] + rest
+        if self.language == "java":
+            path = ":".join(os.path.join(self.folder(), x) for x in ("classes", "jars/*"))
+            return ["java", "-XX:TieredStopAtLevel=1", "-cp", path, "Library"] + rest
         if self.language == "node":
             return ["node", os.path.join(durward.INSIDE, "library.mjs"), self.folder()] + rest
         return [os.path.join(self.folder(), "bin", "python"), "-B", os.path.join(durward.INSIDE, "library.py")] + rest
@@ -106,6 +115,7 @@ class World:
             self.d.origin(host, self.origins[host])
         self.d.policy("agents", self.rules, self.env)
         self.box = durward.Sandbox(self.d, binds=["%s:%s:ro" % (f, f) for f in sorted({x.bound() for x in libraries})])
+        self.java = any(x.language == "java" for x in libraries) and self._java_trusts()
         self.given = self.box.sh("env | sed -n 's/^KEY_[0-9]*=//p'")[1].split()
 
     def _double(self, by_api):
@@ -130,11 +140,20 @@ class World:
     def key(self, x):
         return self.keys[json.dumps(x.api.rules())]
 
+    def _java_trusts(self):
+        """A trust store of the doubles' authority, for the bare run of Java. -> the options that name it."""
+        store = os.path.join(self.t.mkdir("java"), "trust.p12")
+        subprocess.run(["keytool", "-importcert", "-noprompt", "-alias", "doubles", "-file", self.d.ca.pem,
+                        "-keystore", store, "-storetype", "PKCS12", "-storepass", "changeit"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        return "-Djavax.net.ssl.trustStore=%s -Djavax.net.ssl.trustStorePassword=changeit" % store
+
     def trust(self):
         """What the bare run's programs know of the doubles' authority."""
         pem = self.d.ca.pem
         names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-        return dict({n: pem for n in names}, LANG="C.UTF-8", PATH="/usr/local/bin:/usr/bin:/bin")
+        java = {"JAVA_TOOL_OPTIONS": self.java} if self.java else {}
+        return dict({n: pem for n in names}, LANG="C.UTF-8", PATH="/usr/local/bin:/usr/bin:/bin", **java)
 
     def count(self, hosts):
         return {h: len(self.origins[h].requests) for h in hosts}

@@ -263,6 +263,14 @@ def jenkins(key):
     return lambda n: same(c.get_whoami()["fullName"])
 
 
+def rollbar(key):
+    import sys
+    import rollbar as r
+    sys.argv[1:] = []  # what it sends has the program's arguments, and the key is one
+    r.init(key, "production", handler="blocking")
+    return lambda n: r.report_message("door %d" % n, "info")
+
+
 def sentry(key):
     import sentry_sdk
     sentry_sdk.init(dsn="https://%s@o1.ingest.sentry.io/1" % key)

@@ -144,10 +144,12 @@ APIS = (
         python="anthropic", node="@anthropic-ai/sdk", go="github.com/anthropics/anthropic-sdk-go/v2",
         java="com.anthropic:anthropic-java"),
     Api("genai", "gemini", ["generativelanguage.googleapis.com"], (r":(stream)?[gG]enerateContent$", answers.gemini),
-        (":countTokens$", {"totalTokens": 3}), python="google-genai", node="@google/genai", java="com.google.genai:google-genai"),
+        (":countTokens$", {"totalTokens": 3}), python="google-genai", node="@google/genai",
+        go="google.golang.org/genai", java="com.google.genai:google-genai"),
     Api("mistral", "mistral", ["api.mistral.ai"], CHAT, ("/v1/embeddings$", vectors), python="mistralai",
         node="@mistralai/mistralai"),
-    Api("cohere", "cohere", ["api.cohere.com"], ("/v2/chat$", answers.cohere), python="cohere", node="cohere-ai"),
+    Api("cohere", "cohere", ["api.cohere.com"], ("/v2/chat$", answers.cohere), python="cohere", node="cohere-ai",
+        go="github.com/cohere-ai/cohere-go/v2"),
     Api("huggingface", "huggingface", ["huggingface.co", "router.huggingface.co"], CHAT,
         ("/api/whoami-v2$", {"type": "user", "name": "octo", "orgs": []}),
         python="huggingface_hub", node="@huggingface/inference"),
@@ -176,7 +178,7 @@ APIS = (
         python="fal-client", node="@fal-ai/client"),
     Api("runway", BEARER, ["api.dev.runwayml.com"], ("GET /v1/tasks/1$", {
         "id": "1", "status": "SUCCEEDED", "createdAt": "2026-01-01T00:00:00Z", "output": [TEXT]}), python="runwayml"),
-    Api("ai-openai", "openai", ["api.openai.com"], CHAT, node="@ai-sdk/openai"),
+    Api("ai-openai", "openai", ["api.openai.com"], CHAT, node="@ai-sdk/openai", go="github.com/sashabaranov/go-openai"),
     Api("ai-anthropic", "anthropic", ["api.anthropic.com"], ("/v1/messages$", answers.messages), node="@ai-sdk/anthropic"),
     Api("langchain", "openai", ["api.openai.com"], CHAT, node="@langchain/openai", java="dev.langchain4j:langchain4j-open-ai"),
 
@@ -209,11 +211,14 @@ APIS = (
         go="github.com/aws/aws-sdk-go-v2/service/s3", java="software.amazon.awssdk:s3"),
     Api("dynamodb", AWS, AMAZON, ("", (200, ITEM, "application/x-amz-json-1.0")),
         node="@aws-sdk/client-dynamodb"),
-    Api("sts", AWS, ["sts.eu-west-1.amazonaws.com"], ("POST /$", (200, CALLER, "text/xml")), java="software.amazon.awssdk:sts"),
+    Api("sts", AWS, ["sts.eu-west-1.amazonaws.com"], ("POST /$", (200, CALLER, "text/xml")),
+        go="github.com/aws/aws-sdk-go-v2/service/sts", java="software.amazon.awssdk:sts"),
     Api("bedrock", AWS, ["bedrock-runtime.eu-west-1.amazonaws.com"], ("POST /model/acme.m/converse$", {
         "output": {"message": {"role": "assistant", "content": [{"text": TEXT}]}}, "stopReason": "end_turn", "metrics": {
-            "latencyMs": 1}, "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}}), java="software.amazon.awssdk:bedrockruntime"),
-    Api("minio", AWS, ["minio.example.com"], ("", pages), python="minio", java="io.minio:minio"),
+            "latencyMs": 1}, "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}}),
+        go="github.com/aws/aws-sdk-go-v2/service/bedrockruntime", java="software.amazon.awssdk:bedrockruntime"),
+    Api("minio", AWS, ["minio.example.com"], ("", pages), python="minio",
+        go="github.com/minio/minio-go/v7", java="io.minio:minio"),
     Api("google-storage", BEARER, ["storage.googleapis.com"],
         ("GET /storage/v1/b/acme/o$", {"items": [{"name": "door.txt", "bucket": "acme"}]}),
         node="@google-cloud/storage"),
@@ -227,7 +232,8 @@ APIS = (
         {"allow": "login.microsoftonline.com", "access": "read-only"}], ["login.microsoftonline.com"],
         ("POST /acme/oauth2/v2.0/token$", TOKEN), ("GET /acme/v2.0/.well-known/openid-configuration$", TENANT),
         ("GET /common/discovery/instance$", {"tenant_discovery_endpoint": ENTRA + "/v2.0/.well-known/openid-configuration",
-                                             "metadata": []}), python="azure-identity", node="@azure/identity", java="com.azure:azure-identity"),
+                                             "metadata": []}), python="azure-identity", node="@azure/identity",
+        go="github.com/Azure/azure-sdk-for-go/sdk/azidentity", java="com.azure:azure-identity"),
     Api("kubernetes", BEARER, ["kube.example.com"], ("GET /api/v1/pods$", PODS), ("GET /api/v1/namespaces/acme/pods$", PODS),
         python="kubernetes", java="io.fabric8:kubernetes-client"),
     Api("digitalocean", BEARER, ["api.digitalocean.com"], ("GET /v2/account$", {"account": {"uuid": "1", "name": TEXT}}),
@@ -246,14 +252,16 @@ APIS = (
     Api("elasticsearch", header("authorization", "ApiKey "), ["elastic.example.com"], ("", ELASTIC),
         python="elasticsearch", node="@elastic/elasticsearch"),
     Api("influxdb", header("authorization", "Token "), ["influx.example.com"], ("POST /api/v2/write$", (204,)),
-        python="influxdb-client"),
+        python="influxdb-client", go="github.com/influxdata/influxdb-client-go/v2"),
 
     # code and issues
     Api("github", "github", ["api.github.com"], ("GET /user$", USER), ("GET /repos/acme/door$", REPO),
         ("POST /repos/acme/door/issues$", (201, dict(ISSUE, number=8))), ("GET /repos/acme/door/issues/7$", ISSUE),
-        kind="github-pat", prefix="ghp_", python="PyGithub", node="octokit", java="org.kohsuke:github-api"),
+        kind="github-pat", prefix="ghp_", python="PyGithub", node="octokit",
+        go="github.com/google/go-github/v74", java="org.kohsuke:github-api"),
     Api("gitlab", "gitlab", ["gitlab.com"], ("/projects/1$", {"id": 1, "description": TEXT}),
-        ("/projects/1/issues$", [{"id": 7, "iid": 7, "title": TEXT}]), python="python-gitlab", node="@gitbeaker/rest"),
+        ("/projects/1/issues$", [{"id": 7, "iid": 7, "title": TEXT}]), python="python-gitlab", node="@gitbeaker/rest",
+        go="gitlab.com/gitlab-org/api/client-go"),
     Api("jira", basic("ann@acme.example"), ["acme.atlassian.net"],
         ("GET /rest/api/2/serverInfo$", {"versionNumbers": [1001, 0, 0], "version": "1001.0.0", "deploymentType": "Cloud",
                                          "baseUrl": "https://acme.atlassian.net"}),
@@ -266,6 +274,8 @@ APIS = (
         prefix=SENTRY, python="sentry-sdk", java="io.sentry:sentry"),
     Api("rollbar", written(["header", {"body": "/access_token"}], name="x-rollbar-access-token", count=2), ["api.rollbar.com"],
         ("POST /api/1/item/$", {"err": 0, "result": {"id": None, "uuid": "1"}}), python="rollbar"),
+    Api("rollbar-go", header("x-rollbar-access-token"), ["api.rollbar.com"], (
+        "POST /api/1/item/$", {"err": 0, "result": {"id": None, "uuid": "1"}}), go="github.com/rollbar/rollbar-go"),
     Api("datadog", header("dd-api-key"), ["api.datadoghq.com"], ("POST /api/v1/events$", (202, {
         "status": "ok", "event": {"id": 1, "title": TEXT}})), python="datadog"),
     Api("pagerduty", header("authorization", "Token token="), ["api.pagerduty.com"],
@@ -273,10 +283,13 @@ APIS = (
 
     # work, money, messages
     Api("stripe", BEARER, ["api.stripe.com"], ("/v1/customers", {"id": "cus_1", "object": "customer", "name": TEXT}),
-        prefix="sk_live_", python="stripe", node="stripe", java="com.stripe:stripe-java"),
+        prefix="sk_live_", python="stripe", node="stripe", go="github.com/stripe/stripe-go/v82", java="com.stripe:stripe-java"),
     Api("slack", BEARER, ["slack.com"], ("/api/(auth.test|chat.postMessage)$", {
         "ok": True, "ts": "1.1", "channel": "C1", "team": TEXT, "message": {"text": TEXT}}), prefix="xoxb-",
         python="slack_sdk", node="@slack/web-api", java="com.slack.api:slack-api-client"),
+    Api("slack-go", written(["header", {"body": "token"}], name="authorization"), ["slack.com"],
+        ("/api/(auth.test|chat.postMessage)$", {"ok": True, "ts": "1.1", "channel": "C1", "team": TEXT}), prefix="xoxb-",
+        go="github.com/slack-go/slack"),
     Api("twilio", basic("AC" + 32 * "1"), ["api.twilio.com"], ("POST .*/Messages.json$", (201, {
         "sid": "SM1", "body": TEXT, "status": "queued"})), python="twilio", node="twilio"),
     Api("sendgrid", BEARER, ["api.sendgrid.com"], ("POST /v3/mail/send$", (202,)), prefix="SG.", python="sendgrid",
@@ -292,9 +305,9 @@ APIS = (
     Api("telegram", written("path"), ["api.telegram.org"], ("/getMe$", {"ok": True, "result": {
         "id": 1, "is_bot": True, "first_name": TEXT, "username": "door"}}), ("/sendMessage$", {"ok": True, "result": {
             "message_id": 1, "date": 1, "chat": {"id": 1, "type": "private"}, "text": TEXT}}), prefix="123456:",
-        python="python-telegram-bot", node="grammy"),
-    Api("discord", header("authorization", "Bot "), ["discord.com"], ("GET /api/v10/users/@me$", {
-        "id": "1", "username": TEXT}), node="@discordjs/rest"),
+        python="python-telegram-bot", node="grammy", go="github.com/go-telegram-bot-api/telegram-bot-api/v5"),
+    Api("discord", header("authorization", "Bot "), ["discord.com"], ("GET /api/v(9|10)/users/@me$", {
+        "id": "1", "username": TEXT}), node="@discordjs/rest", go="github.com/bwmarrin/discordgo"),
     Api("notion", BEARER, ["api.notion.com"], ("GET /v1/users$", PAGE), prefix="ntn_", python="notion-client",
         node="@notionhq/client"),
     Api("airtable", BEARER, ["api.airtable.com"], ("GET /v0/app1/Doors", {"records": [

@@ -1,10 +1,15 @@
 #!/usr/bin/python3 -B
 """Agents' frameworks of others with their commands, code and files in a sandbox: OpenAI's Agents SDK, AutoGen,
-smolagents, each its own package (tests/functional/clients/frameworks) over durward_frameworks."""
+smolagents, each its own package (tests/functional/clients/frameworks) over durward_frameworks; and the examples of
+sdk/typescript, as they are, with OpenAI's Agents SDK and Vercel's AI SDK (tests/functional/clients/frameworks-node)."""
+import http.server
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, scene, tap  # noqa: E402
@@ -12,6 +17,124 @@ from harness import api, durward, scene, tap  # noqa: E402
 PYTHON = os.path.join(durward.clients_dir(), "frameworks", "bin", "python")
 SCRIPT = os.path.join(durward.INSIDE, "frameworks.py")
 SDK = os.path.join(durward.TOP, "sdk/python/src")
+
+NODE = os.path.join(durward.clients_dir(), "frameworks-node", "node_modules")
+TYPES = os.path.join(durward.clients_dir(), "agents-node", "node_modules")
+KEY = "sk-canary-" + "k" * 24
+# In two parts, so that no command is what it looks for.
+LOOK = "pwd; p=sk-cana; echo found: $(grep -rlaF ${p}ry- /workspace /tmp /proc/[0-9]*/environ 2>/dev/null | wc -l)"
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """OpenAI's responses, for the examples: a command, a file, and then what the command said."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *a):
+        pass
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.keys.add(self.headers.get("authorization"))
+        done = [x for x in asked["input"] if str(x.get("type", "")).endswith("_output")]
+        own = not any(x["type"] == "function" for x in asked["tools"])
+        self.server.kinds.add(own)
+        item = (self.own if own else self.function)(len(done), json.dumps(done))
+        body = json.dumps({"id": "resp_%d" % len(done), "object": "response", "created_at": 1, "model": asked["model"],
+                           "status": "completed", "output": [item], "parallel_tool_calls": False, "usage": {
+                               "input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 0},
+                               "output_tokens_details": {"reasoning_tokens": 0}}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    @staticmethod
+    def said(text):
+        return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": text, "annotations": []}]}
+
+    def own(self, n, outputs):
+        if n == 0:
+            return {"type": "shell_call", "id": "sh_1", "call_id": "c1", "status": "completed",
+                    "action": {"commands": [LOOK, "exit 7"], "timeout_ms": 5000, "max_output_length": 4000}}
+        if n == 1:
+            return {"type": "apply_patch_call", "id": "ap_1", "call_id": "c2", "status": "completed",
+                    "operation": {"type": "create_file", "path": "hello.txt", "diff": "+hello from inside\n"}}
+        return self.said(outputs)
+
+    def function(self, n, outputs):
+        if n == 2:
+            return self.said(outputs)
+        command = (LOOK, "echo hello from inside > hello.txt; exit 7")[n]
+        return {"type": "function_call", "id": "fc_%d" % n, "call_id": "c%d" % n, "name": "sh", "status": "completed",
+                "arguments": json.dumps({"command": command})}
+
+
+def application(t):
+    """A folder with our package, built, and the frameworks' beside it; -> it, or None."""
+    if not os.path.isdir(os.path.join(NODE, "ai")) or not os.path.isdir(os.path.join(TYPES, "typescript")):
+        t.skip("examples of TypeScript", "the frameworks' packages are not there: run tests/functional/clients/setup")
+        return None
+    sdk, probe = t.path("sdk/typescript"), "python/src/durward_deepagents/probe.py"
+    os.makedirs(os.path.dirname(t.path("sdk/" + probe)))
+    shutil.copy(os.path.join(durward.TOP, "sdk", probe), t.path("sdk/" + probe))
+    shutil.copytree(os.path.join(durward.TOP, "sdk/typescript"), sdk, ignore=shutil.ignore_patterns("dist", "node_modules"))
+    os.symlink(TYPES, os.path.join(sdk, "node_modules"))
+    r = subprocess.run([node(), os.path.join(TYPES, "typescript/bin/tsc"), "-p", "tsconfig.json"], cwd=sdk, capture_output=True,
+                       text=True, timeout=120)
+    t.eq(r.returncode, 0, "the package for Node builds") or t.diag(r.stdout)
+    app = t.mkdir("app")
+    os.mkdir(os.path.join(app, "node_modules"))
+    for name in os.listdir(NODE):
+        if not name.startswith("."):
+            os.symlink(os.path.join(NODE, name), os.path.join(app, "node_modules", name))
+    os.symlink(sdk, os.path.join(app, "node_modules", "durward"))
+    for name in EXAMPLES:
+        shutil.copy(os.path.join(durward.TOP, "sdk/typescript/examples", name), app)
+    shutil.copy(os.path.join(durward.SUITE, "clients/frameworks-node/types.ts"), app)
+    with open(os.path.join(app, "package.json"), "w") as f:
+        json.dump({"name": "app", "private": True, "type": "module"}, f)
+    r = subprocess.run([node(), os.path.join(TYPES, "typescript/bin/tsc"), "--noEmit", "--strict", "--module", "nodenext",
+                        "--target", "es2022", "--typeRoots", os.path.join(TYPES, "@types"), "--types", "node",
+                        "--skipLibCheck", "types.ts"], cwd=app, capture_output=True,
+                       text=True, timeout=120)
+    t.eq(r.returncode, 0, "our types are those of OpenAI's SDK") or t.diag(r.stdout)
+    return app
+
+
+def node():
+    own = os.path.join(TYPES, "node", "bin", "node")
+    return own if os.access(own, os.X_OK) else "node"
+
+
+EXAMPLES = ("openai-agents.mjs", "vercel-ai.mjs")
+
+
+def examples(t, s, c):
+    """Examples of sdk/typescript as they are, against a double of the model's API on loopback."""
+    app = application(t)
+    if app is None:
+        return
+    box = c.create(policy="coder")["id"]
+    r = c.sh(box, "echo sk-canary-x >/tmp/k; " + LOOK)
+    t.ok("found: 1" in str(r), "a copy of the key that is in there is found", r)
+    c.delete(box)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as model:
+        threading.Thread(target=model.serve_forever, daemon=True).start()
+        model.keys, model.kinds = set(), set()
+        for name in EXAMPLES:
+            r = subprocess.run([node(), name], cwd=app, capture_output=True, text=True, timeout=60, env=dict(
+                s.d.env, DURWARD_SOCKET=s.d.socket, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % model.server_port,
+                OPENAI_AGENTS_DISABLE_TRACING="1"))
+            t.ok(r.returncode == 0 and "/workspace" in r.stdout and "hello from inside" in r.stdout,
+                 "%s: its commands and files are in a sandbox" % name, r.stdout[-1500:], r.stderr[-3000:])
+            t.ok("found: 0" in r.stdout, "%s: no copy of the key is in there" % name, r.stdout[-1500:])
+            t.ok(re.search(r"exit_?[cC]ode\W+7\b", r.stdout), "%s: the model hears a command's exit status" % name, r.stdout[-1500:])
+        t.eq((model.keys, model.kinds), ({"Bearer " + KEY}, {True, False}), "the model was asked with the key, by tools of both kinds")
+        model.shutdown()
+    s.d.settle()
+    t.eq([f for f in s.d.audit_files() for x in [open(f, "rb").read()] if KEY.encode() in x], [], "nor is one in the log")
 
 
 def each(t, s, which, least):
@@ -24,14 +147,16 @@ def each(t, s, which, least):
 
 
 def main(t):
-    if not os.access(PYTHON, os.X_OK):
-        raise tap.Skip("the frameworks' packages are not there: run tests/functional/clients/setup")
     s = scene.Scene(t)
     s.d.serve()
     c = api.Api(s.d.socket)
     c.delete(c.first(policy="coder"))
-    for which, least in (("openai", 5), ("autogen", 7), ("smolagents", 3)):
-        t.part(each, t, s, which, least)
+    if os.access(PYTHON, os.X_OK):
+        for which, least in (("openai", 5), ("autogen", 7), ("smolagents", 3)):
+            t.part(each, t, s, which, least)
+    else:
+        t.skip("frameworks of Python", "the frameworks' packages are not there: run tests/functional/clients/setup")
+    t.part(examples, t, s, c)
     t.ok(tap.wait_for(lambda: not c.list()["sandboxes"], 10, 0.2), "no sandbox is left of them")
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -56,8 +56,8 @@ static int put_environment(struct msg *m, struct err *err)
     return bad ? err_set(err, ERR_LIMIT, "the environment is too long") : 0;
 }
 
-int launch_message(enum launch_mode mode, const char *path, const struct config *c, struct msg *ret,
-                   struct err *err)
+int launch_message(enum launch_mode mode, const char *path, const struct config *c,
+                   const struct launch_home *home, struct msg *ret, struct err *err)
 {
     char full[PATH_MAX] = "";
     if (path && strcmp(path, "-") != 0 && realpath(path, full) == NULL)
@@ -87,6 +87,11 @@ int launch_message(enum launch_mode mode, const char *path, const struct config 
     msg_put_fd(ret, config);
     msg_put_fd(ret, env);
     msg_put_fd(ret, command);
+    msg_put_u8(ret, home != NULL);
+    if (home) {
+        msg_put_fd_dup(ret, home->dir);
+        msg_put_fd_dup(ret, home->lock);
+    }
     if (bad)
         msg_done(ret);
     return bad;
@@ -101,12 +106,12 @@ static int send_once(int sock, struct msg *m, struct err *err)
     return r ? -1 : 0;
 }
 
-int launch_parent(const char *path, const struct config *c, pid_t *pid, int *channel,
-                  struct err *err)
+int launch_parent(const char *path, const struct config *c, const struct launch_home *home,
+                  pid_t *pid, int *channel, struct err *err)
 {
     int pair[2];
     struct msg m;
-    if (launch_message(LAUNCH_RUN, path, c, &m, err) < 0)
+    if (launch_message(LAUNCH_RUN, path, c, home, &m, err) < 0)
         return -1;
     if (ipc_pair(pair, err) < 0) {
         msg_done(&m);
@@ -147,7 +152,7 @@ int launch_become_parent(const char *path, const struct config *c, struct err *e
     struct msg m;
     if (program < 0)
         return -1;
-    if (launch_message(LAUNCH_SERVE, path, c, &m, err) < 0)
+    if (launch_message(LAUNCH_SERVE, path, c, NULL, &m, err) < 0)
         return -1;
     if (ipc_pair(pair, err) < 0) {
         msg_done(&m);

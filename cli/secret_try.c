@@ -161,7 +161,7 @@ void secret_try(const struct config *c, struct secret_trial *list, size_t n)
     pid_t pid;
     for (size_t i = 0; i < n; i++)
         list[i].why[0] = 0;
-    if (launch_parent(NULL, c, &pid, &t.channel, &err) == 0) {
+    if (launch_parent(NULL, c, NULL, &pid, &t.channel, &err) == 0) {
         converse(&t, &err);
         close(t.channel);
         launch_ended(pid);

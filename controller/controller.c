@@ -88,6 +88,26 @@ static int on_store_state(struct controller *c, struct msg *m)
     return 0;
 }
 
+/* A login was made inside, and stays with the home. */
+static int on_login_captured(struct controller *c, struct msg *m)
+{
+    char sandbox[65], name[129];
+    uint32_t n;
+    if (msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_u32(m, &n) < 0)
+        return -1;
+    for (; n > 0; n--) {
+        struct record r;
+        if (msg_get_str(m, name, sizeof name) < 0)
+            return -1;
+        record_init(&r, RECORD_LIFECYCLE, 0);
+        record_put_str(&r, RF_EVENT, "login_captured");
+        record_put_str(&r, RF_TARGET, sandbox);
+        record_put_str(&r, RF_CREDENTIAL, name);
+        controller_put(c, &r);
+    }
+    return msg_end(m);
+}
+
 /* A role that nobody told to end; the parent starts another. */
 static int on_role_ended(struct controller *c, struct msg *m)
 {
@@ -369,6 +389,8 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return c->api ? api_traced(c->api, m) : 0;
     case W_STORE_STATE:
         return on_store_state(c, m);
+    case W_LOGIN_CAPTURED:
+        return on_login_captured(c, m);
     case W_TRUST:
         return on_trust(c, m);
     case W_PORT_OPENED:

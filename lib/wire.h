@@ -208,6 +208,11 @@ enum wire_type {
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
     W_CAPTURED_GONE = 158, /* P→V: sandbox:str: it is gone, and so are its captured secrets */
+    W_HOME = 217, /* P→V: sandbox:str, policy:str, kept:bytes (secrets/proto/capture.h): whose
+                     captured secrets go into the kept home, and those that are there */
+    W_HOME_KEEP = 218, /* V→P: req:u32, n × secret:str (what was captured now), kept:bytes */
+    W_HOME_KEPT = 219, /* P→V: req:u32, ok:u8 */
+    W_LOGIN_CAPTURED = 220, /* P→C: sandbox:str, n × secret:str: for the log */
     W_STORE_STATE = 182, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
 
     W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */

@@ -1,5 +1,6 @@
-/* durward home ls|renew|rm: the homes that `durward run` keeps for profiles. */
+/* durward home ls|logout|renew|rm: the homes that `durward run` keeps for profiles. */
 #include <string.h>
+#include <time.h>
 
 #include "commands.h"
 #include "home.h"
@@ -7,6 +8,7 @@
 #include "settings.h"
 
 static int run_ls(int argc, char **argv);
+static int run_logout(int argc, char **argv);
 static int run_renew(int argc, char **argv);
 static int run_rm(int argc, char **argv);
 
@@ -15,9 +17,11 @@ static const struct arg_option options[] = {
 
 const struct command home_verbs[] = {
     {"home ls", "[-c FILE] [--json]", "List the homes that are kept.", options, NULL, run_ls},
+    {"home logout", "[-c FILE] NAME", "Forget the logins that were made inside a home.", options,
+     "Who issued them may still take them for good: log out there, too.\n", run_logout},
     {"home renew", "[-c FILE] NAME", "Give a home other placeholders.", options,
-     "What it had so far is worth nothing from then on. The files that its profile writes are\n"
-     "written anew by the next run.\n",
+     "What it had so far is worth nothing from then on, logins made inside among it. The files\n"
+     "that its profile writes are written anew by the next run.\n",
      run_renew},
     {"home rm", "[-c FILE] NAME", "Remove a home and all that is in it.", options, NULL, run_rm},
     {0},
@@ -28,15 +32,39 @@ struct listing {
     struct out_table *table; /* NULL: JSON */
 };
 
-static void list_one(void *arg, const char *name, bool used)
+static void add_login(void *arg, const char *policy, const char *secrets, time_t when)
+{
+    char day[32];
+    struct tm tm;
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&when, &tm));
+    json_array_append_new(
+        arg, json_pack("{s:s, s:s, s:s}", "policy", policy, "secrets", secrets, "written", day));
+}
+
+static void list_one(void *arg, const char *name, bool used, int dir)
 {
     struct listing *l = arg;
-    if (l->table) {
-        out_table_cell(l->table, name);
-        out_table_cell(l->table, used ? "in use" : "");
-    } else {
-        json_array_append_new(l->all, json_pack("{s:s, s:b}", "home", name, "used", used));
+    json_t *logins = json_array(), *one;
+    size_t i;
+    home_each_login(dir, add_login, logins);
+    if (l->table == NULL) {
+        json_array_append_new(
+            l->all, json_pack("{s:s, s:b, s:o}", "home", name, "used", used, "logins", logins));
+        return;
     }
+    struct buf text;
+    buf_init(&text, 4096);
+    int bad = 0;
+    json_array_foreach(logins, i, one) bad |= buf_printf(
+        &text, "%s%s of %s, %s", i ? "; " : "", json_string_value(json_object_get(one, "secrets")),
+        json_string_value(json_object_get(one, "policy")),
+        json_string_value(json_object_get(one, "written")));
+    bad |= buf_append(&text, "", 1);
+    out_table_cell(l->table, name);
+    out_table_cell(l->table, used ? "in use" : "");
+    out_table_cell(l->table, bad ? "many" : (const char *)buf_data(&text));
+    buf_free(&text);
+    json_decref(logins);
 }
 
 /* Its options; NULL in *ret is no configuration. -1: *code is the exit code. */
@@ -60,7 +88,7 @@ static int read_options(struct args *a, struct config **ret, int *code)
 
 static int run_ls(int argc, char **argv)
 {
-    static const char *const titles[] = {"HOME", "STATE", NULL};
+    static const char *const titles[] = {"HOME", "STATE", "LOGINS MADE INSIDE", NULL};
     struct args a = {.cmd = &home_verbs[0], .argc = argc, .argv = argv};
     struct config *c = NULL;
     struct err err = {0};
@@ -98,19 +126,24 @@ static int with_name(const struct command *cmd,
     return code;
 }
 
+static int run_logout(int argc, char **argv)
+{
+    return with_name(&home_verbs[1], home_logout, argc, argv);
+}
+
 static int run_renew(int argc, char **argv)
 {
-    return with_name(&home_verbs[1], home_renew, argc, argv);
+    return with_name(&home_verbs[2], home_renew, argc, argv);
 }
 
 static int run_rm(int argc, char **argv)
 {
-    return with_name(&home_verbs[2], home_remove, argc, argv);
+    return with_name(&home_verbs[3], home_remove, argc, argv);
 }
 
 const struct command command_home = {
     .name = "home",
-    .usage = "ls|renew|rm [OPTION...]",
+    .usage = "ls|logout|renew|rm [OPTION...]",
     .summary = "Homes that are kept for profiles.",
     .verbs = home_verbs,
 };

@@ -276,6 +276,7 @@ static int run_it(const struct config *c, const char *file, const struct run_opt
     int channel;
     struct work *work;
     json_t *copied;
+    struct launch_home home = {p->home.dir, p->home.lock};
     struct run_publish *publish = run_publish_open(&o->publish, err);
     if (err->code != ERR_NONE)
         return EXIT_DURWARD_FAILED;
@@ -283,7 +284,7 @@ static int run_it(const struct config *c, const char *file, const struct run_opt
         run_publish_free(publish);
         return EXIT_DURWARD_FAILED;
     }
-    if (launch_parent(file, c, &pid, &channel, err) < 0) {
+    if (launch_parent(file, c, p->home.name ? &home : NULL, &pid, &channel, err) < 0) {
         run_publish_free(publish);
         (void)work_end(work, false, false, &copied);
         return EXIT_DURWARD_FAILED;

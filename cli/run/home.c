@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "home_logins.h"
+#include "private_file.h"
 #include "paths.h"
 #include "sandbox_spec.h"
 #include "tree.h"
@@ -175,23 +177,50 @@ void home_close(struct home *h)
     *h = (struct home){0};
 }
 
-int home_renew(const struct config *config, const char *name, struct err *err)
+static int open_locked(const struct config *config, const char *name, int *lock, struct err *err)
 {
     char *dir = NULL;
     int fd = open_dir(config, name, false, &dir, err);
-    int lock = fd < 0 ? -1 : take_lock(fd, name, err);
-    int r = lock < 0 ? -1 : 0;
-    if (r == 0) {
-        int mark = openat(fd, "renewed", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = mark < 0 ? err_sys(err, "%s/renewed", dir) : write_seed(fd, err);
-        if (mark >= 0)
-            close(mark);
-    }
-    if (lock >= 0)
-        close(lock);
+    *lock = fd < 0 ? -1 : take_lock(fd, name, err);
+    free(dir);
+    if (*lock >= 0)
+        return fd;
     if (fd >= 0)
         close(fd);
-    free(dir);
+    return -1;
+}
+
+static int forget_logins(int fd, struct err *err)
+{
+    return faccessat(fd, "logins", F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
+               ? 0
+               : tree_remove(fd, "logins", err);
+}
+
+int home_logout(const struct config *config, const char *name, struct err *err)
+{
+    int lock, fd = open_locked(config, name, &lock, err);
+    if (fd < 0)
+        return -1;
+    int r = forget_logins(fd, err);
+    close(lock);
+    close(fd);
+    return r;
+}
+
+int home_renew(const struct config *config, const char *name, struct err *err)
+{
+    int lock, fd = open_locked(config, name, &lock, err);
+    if (fd < 0)
+        return -1;
+    int mark = openat(fd, "renewed", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int r = mark < 0 ? err_sys(err, "the home's mark") : forget_logins(fd, err);
+    if (r == 0)
+        r = write_seed(fd, err);
+    if (mark >= 0)
+        close(mark);
+    close(lock);
+    close(fd);
     return r;
 }
 
@@ -225,8 +254,48 @@ static bool is_used(int homes, const char *name)
     return used;
 }
 
-int home_each(const struct config *config, void (*fn)(void *arg, const char *name, bool used),
-              void *arg, struct err *err)
+/* Names alone of "NAME BASE64": what else is in the file is wiped. */
+static void names_of(char *text, size_t n, char *to, size_t size)
+{
+    size_t at = 0;
+    to[0] = 0;
+    for (char *line = text; line < text + n;) {
+        char *end = memchr(line, '\n', (size_t)(text + n - line));
+        size_t len = strcspn(line, " \n");
+        if (at + len + 3 < size)
+            at += (size_t)snprintf(to + at, size - at, "%s%.*s", at ? ", " : "", (int)len, line);
+        line = end ? end + 1 : text + n;
+    }
+    explicit_bzero(text, n);
+}
+
+void home_each_login(int dir,
+                     void (*fn)(void *arg, const char *policy, const char *secrets, time_t when),
+                     void *arg)
+{
+    static char text[HOME_LOGINS_MAX + 1];
+    char names[1024];
+    struct stat st;
+    int at = openat(dir, "logins", DIR_FLAGS);
+    DIR *d = at < 0 ? NULL : fdopendir(dup(at));
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t n =
+            file_name_ok(e->d_name) ? private_file_read(at, e->d_name, text, sizeof text - 1) : 0;
+        if (n == 0 || fstatat(at, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        text[n] = 0;
+        names_of(text, n, names, sizeof names);
+        fn(arg, e->d_name, names, st.st_mtime);
+    }
+    if (d)
+        closedir(d);
+    if (at >= 0)
+        close(at);
+}
+
+int home_each(const struct config *config,
+              void (*fn)(void *arg, const char *name, bool used, int dir), void *arg,
+              struct err *err)
 {
     struct dirent **list;
     char *homes = home_folder(config, err);
@@ -235,8 +304,11 @@ int home_each(const struct config *config, void (*fn)(void *arg, const char *nam
     if (homes && n < 0 && errno != ENOENT)
         r = err_sys(err, "%s", homes);
     for (int i = 0; i < n; i++) {
-        if (home_name_ok(list[i]->d_name))
-            fn(arg, list[i]->d_name, is_used(fd, list[i]->d_name));
+        int dir = home_name_ok(list[i]->d_name) ? openat(fd, list[i]->d_name, DIR_FLAGS) : -1;
+        if (dir >= 0) {
+            fn(arg, list[i]->d_name, is_used(fd, list[i]->d_name), dir);
+            close(dir);
+        }
         free(list[i]);
     }
     if (n >= 0)

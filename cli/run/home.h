@@ -3,11 +3,14 @@
  *
  * STATE-homes/NAME/  0700
  *   home/            what the sandbox sees
+ *   logins/          those that were made inside (secrets/parent/home_logins.h); never inside
  *   seed             16 bytes; never inside
  *   renewed          there from `durward home renew` until files were written with the new ones
  *   lock             flock of whoever runs with it */
 #ifndef DURWARD_HOME_H
 #define DURWARD_HOME_H
+
+#include <time.h>
 
 #include "config.h"
 #include "run.h"
@@ -35,10 +38,18 @@ bool home_name_ok(const char *name);
 /* "PROFILE-PROJECT-1a2b3c4d": one for each project directory and profile. */
 void home_name_for(const char *profile, const char *project, char *to, size_t n);
 
+/* Its logins made inside are forgotten; so they are by home_renew, for their placeholders are. */
+int home_logout(const struct config *config, const char *name, struct err *err);
 int home_renew(const struct config *config, const char *name, struct err *err);
 int home_remove(const struct config *config, const char *name, struct err *err);
-/* Each by name, and whether somebody has it now. */
-int home_each(const struct config *config, void (*fn)(void *arg, const char *name, bool used),
-              void *arg, struct err *err);
+/* Each by name, and whether somebody has it now. dir: HOMES/NAME. */
+int home_each(const struct config *config,
+              void (*fn)(void *arg, const char *name, bool used, int dir), void *arg,
+              struct err *err);
+/* The logins in such a directory: of which policy, the secrets' names with ", " between, and when
+ * they were written last. */
+void home_each_login(int dir,
+                     void (*fn)(void *arg, const char *policy, const char *secrets, time_t when),
+                     void *arg);
 
 #endif

@@ -1,6 +1,7 @@
 /* The parent's main: start everything, hand over, wait, stop. */
 #include "derived_spec.h"
 #include "crypto_text.h"
+#include "home_logins.h"
 #include "log_command.h"
 #include "notice_queue.h"
 #include "parent_objects.h"
@@ -365,15 +366,18 @@ static int take_init(struct parent *p, struct msg *m, struct err *err)
 {
     uint8_t mode;
     char path[4096];
-    int config_fd, env_fd, command_fd;
+    int config_fd, env_fd, command_fd, home_fd = -1, lock_fd = -1;
+    uint8_t home;
     char *json;
     size_t n;
     if (msg_get_u8(m, &mode) < 0 || msg_get_str(m, path, sizeof path) < 0 ||
         take_environment(m) < 0 || msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 ||
-        msg_get_fd(m, &command_fd) < 0 || msg_end(m) < 0 ||
+        msg_get_fd(m, &command_fd) < 0 || msg_get_u8(m, &home) < 0 || home > 1 ||
+        (home && (msg_get_fd(m, &home_fd) < 0 || msg_get_fd(m, &lock_fd) < 0)) || msg_end(m) < 0 ||
         (mode != PARENT_RUN && mode != PARENT_SERVE))
         return err_set(err, ERR_PARSE, "bad start-up message");
     p->mode = mode;
+    p->home_logins = home_logins_new(home_fd, lock_fd);
     p->env_fd = env_fd;
     p->command_fd = command_fd;
     p->config_path = path[0] ? strdup(path) : NULL;
@@ -451,14 +455,15 @@ static bool keeps_tokens(const struct config *c)
     const struct config_secret *s = c ? config_secrets(c, &n) : NULL;
     for (size_t i = 0; i < n; i++)
         if (s[i].derived &&
-            (s[i].derived->text[SPEC_REFRESH_TOKEN] || s[i].derived->kind == DERIVED_OAUTH_LOGIN))
+            (s[i].derived->text[SPEC_REFRESH_TOKEN] || s[i].derived->text[SPEC_KEEP] ||
+             s[i].derived->kind == DERIVED_OAUTH_LOGIN))
             return true;
     return false;
 }
 
 /* An endpoint that was just asked may have replaced the refresh token. Who ends before the new one
  * is in its file has lost the login, so the vault ends first, and keeps it. So it is with the file
- * of another program's login. */
+ * of another program's login, and with what was captured for a home. */
 static void finish_tokens(struct parent *p)
 {
     struct msg m;
@@ -511,6 +516,7 @@ static int parent_leave(void *self, struct event_base *base UNUSED)
     end_children(p, any, any);
     parent_objects_free(p->objects);
     store_broker_free(p->store_broker);
+    home_logins_free(p->home_logins);
     return p->exit_status;
 }
 

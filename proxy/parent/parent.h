@@ -167,6 +167,7 @@ struct parent {
     bool late;                         /* the vault was waited for long enough */
     struct event *revocation_timer;    /* when the oldest has waited long enough */
     struct store_broker *store_broker; /* the vault's files and commands */
+    struct home_logins *home_logins;   /* of `run` with a kept home, else NULL */
     struct notices *notices;           /* notice_queue.c; NULL: none yet */
     TAILQ_HEAD(act_list, act) acts;    /* parent_notice.c */
     size_t n_acts;
@@ -211,6 +212,7 @@ void parent_tell_ended(struct parent *p);
 /* parent_init.c: W_INIT of each role, as soon as what it needs is known */
 void parent_init_child(struct child *c);
 void parent_tell_vault_roots(struct parent *p);
+void parent_tell_vault_home(struct parent *p);
 void parent_init_waiting(struct parent *p);
 /* parent_ca.c: the first signer is ready; whether the CA has changed since (1: another one signs);
  * the same, and a new signer for it */

@@ -3,6 +3,7 @@
 #include "parent.h"
 
 #include "derived_spec.h"
+#include "home_logins.h"
 #include "token.h"
 #include "wire.h"
 
@@ -63,6 +64,14 @@ void parent_tell_vault_roots(struct parent *p)
     msg_put_bytes(&m, l, sizeof *l);
     msg_put_fd_dup(&m, p->roots_fd);
     ipc_send(c->ch, &m);
+}
+
+/* Whose captured secrets go into the kept home: once that is known. */
+void parent_tell_vault_home(struct parent *p)
+{
+    struct child *c = p->vault;
+    if (c && c->ch && (c->state == CHILD_INITED || c->state == CHILD_READY))
+        home_logins_tell(p->home_logins, c->ch);
 }
 
 static void put_upstream_proxy(struct parent *p, struct msg *m)
@@ -326,8 +335,10 @@ void parent_init_child(struct child *c)
     if (parent_tell(c, &m) < 0)
         return;
     parent_set_state(c, CHILD_INITED);
-    if (c->role == ROLE_VAULT)
+    if (c->role == ROLE_VAULT) {
         parent_tell_vault_roots(p);
+        parent_tell_vault_home(p);
+    }
     parent_tell_revoked(c);
     if (c->role == ROLE_DIALER) {
         parent_tell_ports(c->parent);

@@ -1,6 +1,7 @@
 /* What roles say on their control channels. */
 #include "notice_queue.h"
 
+#include "home_logins.h"
 #include "refresh_tokens.h"
 #include "store_broker.h"
 #include "token.h"
@@ -175,6 +176,20 @@ static int on_kept(struct child *vault, struct msg *m)
     return vault->role == ROLE_VAULT
                ? refresh_tokens_message(vault->parent->state_dir, vault->ch, m)
                : -1;
+}
+
+/* Captured secrets that stay with the home, and their record. */
+static int on_home_keep(struct child *vault, struct msg *m)
+{
+    struct msg told;
+    struct parent *p = vault->parent;
+    if (vault->role != ROLE_VAULT || home_logins_message(p->home_logins, vault->ch, m, &told) < 0)
+        return -1;
+    if (told.type && p->controller && p->controller->ch)
+        ipc_send(p->controller->ch, &told);
+    else if (told.type)
+        msg_done(&told);
+    return 0;
 }
 
 /* ---- controller ---- */
@@ -392,6 +407,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_kept(c, m);
     case W_STORE_OPEN:
         return on_store_open(c, m);
+    case W_HOME_KEEP:
+        return on_home_keep(c, m);
     case W_STORE_STATE:
         return on_store_state(c, m);
     case W_SECRET_TRIED:

@@ -1,6 +1,7 @@
 /* Sandboxes and listeners as the parent sees them: which gate is bound to what. */
 #include "parent.h"
 
+#include "home_logins.h"
 #include "policy.h"
 #include "sandbox_labels.h"
 #include "tcp_listen.h"
@@ -384,6 +385,8 @@ static int sandbox_told(struct parent *p, const char *id, const char *policy, st
     }
     parent_labels_tell(p, s); /* before its gate */
     parent_injector(p, policy, NULL);
+    if (home_logins_first(p->home_logins, id, policy))
+        parent_tell_vault_home(p);
     if (s->early) {
         s->early = false;
         give_gate(p, s);

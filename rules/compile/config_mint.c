@@ -168,7 +168,7 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                          NEED(JWT, SECRET))},
     [DERIVED_AWS_SESSION] = {"${address}/latest/api/token", HIDDEN,
                              FIELDS(NEED(ADDRESS, PLACE), ELSE(TO, RANGES, METADATA))},
-    [DERIVED_CAPTURED] = {NULL, MADE, FIELDS({0, 0, false, NULL})},
+    [DERIVED_CAPTURED] = {NULL, MADE, FIELDS(MAY(KEEP, WORD))},
     [DERIVED_HMAC_KEY] = {NULL, MADE,
                           FIELDS(NEED(KEY, SECRET), ELSE(ALGORITHM, WORD, "sha256"),
                                  ELSE(ENCODING, WORD, "text"))},

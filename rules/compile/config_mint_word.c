@@ -14,6 +14,7 @@ int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_fie
                {DERIVED_OAUTH_LOGIN, SPEC_ENCODING, {"form", "json"}},
                {DERIVED_OAUTH_LOGIN, SPEC_REFRESH, {"yes", "no"}},
                {DERIVED_JWT, SPEC_ALGORITHM, {"RS256", "ES256"}},
+               {DERIVED_CAPTURED, SPEC_KEEP, {"home"}},
                {DERIVED_POSTGRES_LOGIN, SPEC_AUTH, {"scram-sha-256", "md5", "password"}},
                {DERIVED_MYSQL_LOGIN, SPEC_AUTH, {"caching_sha2", "ed25519", "native"}},
                {DERIVED_SMTP_LOGIN, SPEC_AUTH, {"plain", "login", "xoauth2"}},

@@ -70,6 +70,7 @@ const char *spec_field_name(enum spec_field f)
         [SPEC_ISSUER] = "issuer",
         [SPEC_ITEM] = "item",
         [SPEC_JWT] = "jwt",
+        [SPEC_KEEP] = "keep",
         [SPEC_KEY] = "key",
         [SPEC_KEY_ID] = "key_id",
         [SPEC_MOUNT] = "mount",

@@ -72,6 +72,7 @@ enum spec_field {
     SPEC_ISSUER,
     SPEC_ITEM,
     SPEC_JWT,
+    SPEC_KEEP,
     SPEC_KEY,
     SPEC_KEY_ID,
     SPEC_MOUNT,

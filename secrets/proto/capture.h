@@ -26,6 +26,10 @@ struct captured_field {
     struct secret *value; /* found, or NULL; the caller unrefs */
 };
 
+/* Captured secrets that stay with a home (`keep: home`), as its file and messages have them: a line
+ * "NAME BASE64" for each. */
+enum { CAPTURED_KEPT_MAX = 64 * 1024 };
+
 /* What a reply is written in, as its Content-Type says. */
 enum captured_form { CAPTURED_JSON = 0, CAPTURED_FORM, CAPTURED_XML };
 

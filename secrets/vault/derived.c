@@ -115,6 +115,11 @@ bool derived_is_captured(const struct derived *m)
     return m->kind == DERIVED_CAPTURED;
 }
 
+bool derived_stays(const struct derived *m)
+{
+    return m->kind == DERIVED_CAPTURED && m->spec.text[SPEC_KEEP] != NULL;
+}
+
 bool derived_is_local(const struct derived *m)
 {
     return m->kind == DERIVED_AWS_KEY || m->kind == DERIVED_CERTIFICATE ||

@@ -40,6 +40,8 @@ bool derived_may_refresh(const struct derived *m); /* else that is its program's
 struct secret *derived_session(const struct secret *session, int64_t *until);
 /* It has a value for each sandbox, from a reply (captured.h). */
 bool derived_is_captured(const struct derived *m);
+/* Such a one that stays with the home of the sandbox. */
+bool derived_stays(const struct derived *m);
 /* No endpoint is asked: the inputs alone make the value. */
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs,
                              struct err *err);

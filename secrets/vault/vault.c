@@ -80,6 +80,7 @@ static void channel_free(struct channel *c)
         vault_entry_cancel(a->wait);
         vault_asked_free(a);
     }
+    vault_home_left(c);
     LIST_REMOVE(c, link);
     c->vault->channels--;
     ipc_free(c->ipc);
@@ -457,6 +458,10 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_store_changed(v, m);
     case W_CAPTURED_GONE:
         return vault_captured_gone(v, m);
+    case W_HOME:
+        return vault_home_told(v, m);
+    case W_HOME_KEPT:
+        return vault_home_kept(v, m);
     case W_VAULT_ROOTS:
         return on_roots(v, m);
     case W_VAULT_FINISH:
@@ -530,6 +535,7 @@ void vault_free(struct vault *v)
     while ((c = LIST_FIRST(&v->list)) != NULL)
         channel_free(c);
     captured_free(v->captured);
+    vault_home_free(v);
     vault_tries_free(v);
     for (size_t i = 0; i < v->n; i++) /* what waits for other entries first */
         vault_mint_stop(v, v->secrets[i].entry);

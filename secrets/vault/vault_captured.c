@@ -9,23 +9,33 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SANDBOX_MAX = 65, OWNER_MAX = 140, CAPTURE_PATH = 129 };
+enum { SANDBOX_MAX = 65, CAPTURE_PATH = 129 };
 
 /* ok: the body and the values that were taken out of it; else why. */
-static void answer(struct channel *c, uint32_t req, bool ok, struct slice body,
-                   const struct captured_field *f, size_t n)
+static void put_answer(struct msg *m, uint32_t req, bool ok, struct slice body,
+                       const struct captured_field *f, size_t n)
 {
-    struct msg m;
     struct captured_words words;
     captured_words_of(f, n, &words);
-    msg_init(&m, W_CAPTURED);
-    msg_put_u32(&m, req);
-    msg_put_u8(&m, ok);
-    msg_put_slice(&m, body);
-    msg_put_u32(&m, (uint32_t)words.n);
+    msg_init(m, W_CAPTURED);
+    msg_put_u32(m, req);
+    msg_put_u8(m, ok);
+    msg_put_slice(m, body);
+    msg_put_u32(m, (uint32_t)words.n);
     for (size_t i = 0; i < words.n; i++)
-        msg_put_slice(&m, words.word[i].value);
+        msg_put_slice(m, words.word[i].value);
+}
+
+static void answer(struct channel *c, uint32_t req, bool ok, struct slice body)
+{
+    struct msg m;
+    put_answer(&m, req, ok, body, NULL, 0);
     ipc_send(c->ipc, &m);
+}
+
+void vault_captured_refuse(struct channel *c, uint32_t req, const char *why)
+{
+    answer(c, req, false, slice_str(why));
 }
 
 static bool is_captured(const struct channel *c, const char *secret)
@@ -68,7 +78,7 @@ int vault_capture(struct channel *c, struct msg *m)
         read_fields(m, asked, f, &n) < 0 || msg_get_u8(m, &form) < 0 || form > CAPTURED_XML ||
         msg_get_slice(m, CAPTURED_REPLY_MAX, &body) < 0 || msg_end(m) < 0)
         return -1;
-    char owner[OWNER_MAX];
+    char owner[VAULT_OWNER_MAX];
     int r = 0;
     snprintf(owner, sizeof owner, "%s|%s", c->policy, sandbox);
     for (uint32_t i = 0; i < n && r == 0; i++)
@@ -85,7 +95,15 @@ int vault_capture(struct channel *c, struct msg *m)
         values += f[i].value ? secret_slice(f[i].value).n + 4 * CAPTURED_PARTS : 0;
     if (r == 0 && values + buf_len(&out) > IPC_MSG_MAX - 64)
         r = err_set(&err, ERR_LIMIT, "its secrets are too long");
-    answer(c, req, r == 0, r == 0 ? buf_slice(&out) : slice_str(err.text), f, r == 0 ? n : 0);
+    struct msg now, *said = &now;
+    if (r == 0 && vault_home_takes(c, owner, f, n))
+        r = (said = vault_home_save(c, req, f, n, &err)) ? 0 : -1;
+    if (r == 0)
+        put_answer(said, req, true, buf_slice(&out), f, n);
+    else
+        vault_captured_refuse(c, req, err.text);
+    if (r == 0 && said == &now)
+        ipc_send(c->ipc, &now);
     for (uint32_t i = 0; i < n; i++)
         secret_unref(f[i].value);
     buf_free(&out);
@@ -99,14 +117,14 @@ int vault_captured_get(struct channel *c, struct msg *m)
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, sandbox, sizeof sandbox) < 0 ||
         msg_get_str(m, name, sizeof name) < 0 || msg_end(m) < 0)
         return -1;
-    char owner[OWNER_MAX];
+    char owner[VAULT_OWNER_MAX];
     snprintf(owner, sizeof owner, "%s|%s", c->policy, sandbox);
     struct secret *s = is_captured(c, name) ? captured_get(c->vault->captured, owner, name) : NULL;
     struct secret *told = s ? aws_pair_told(secret_slice(s)) : NULL; /* the key itself stays */
     if (s && told == NULL)
         told = secret_ref(s); /* it is none */
     answer(c, req, told != NULL,
-           told ? secret_slice(told) : SLICE("no reply to this sandbox has held one yet"), NULL, 0);
+           told ? secret_slice(told) : SLICE("no reply to this sandbox has held one yet"));
     secret_unref(told);
     return 0;
 }
@@ -126,7 +144,7 @@ int vault_captured_all(struct channel *c, struct msg *m)
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, name, sizeof name) < 0 || msg_end(m) < 0)
         return -1;
     if (!is_captured(c, name)) {
-        answer(c, req, false, SLICE("not released to this policy"), NULL, 0);
+        answer(c, req, false, SLICE("not released to this policy"));
         return 0;
     }
     size_t n = captured_list(c->vault->captured, c->policy, name, all), sent = 0;
@@ -147,7 +165,7 @@ int vault_captured_all(struct channel *c, struct msg *m)
 
 struct secret *vault_captured_key(struct channel *c, const char *sandbox, struct slice name)
 {
-    char owner[OWNER_MAX], text[SECRET_NAME_MAX + 1];
+    char owner[VAULT_OWNER_MAX], text[SECRET_NAME_MAX + 1];
     snprintf(owner, sizeof owner, "%s|%s", c->policy, sandbox);
     snprintf(text, sizeof text, "%.*s", SL(name));
     return is_captured(c, text) ? captured_get(c->vault->captured, owner, text) : NULL;

@@ -11,9 +11,12 @@
 
 #include <sys/queue.h>
 
+enum { VAULT_OWNER_MAX = 140 }; /* "POLICY|SANDBOX" */
+
 enum vault_state { VAULT_EMPTY, VAULT_READY, VAULT_ENDED };
 
 struct minting;
+struct vault_home;
 struct tried;
 
 /* One secret: its entry, and how it is made, if it is. */
@@ -51,6 +54,7 @@ struct vault {
     size_t n;
     const struct token_fetcher *fetcher; /* NULL: no token can be had */
     struct captured *captured;
+    struct vault_home *home; /* vault_home.c; NULL: no sandbox has one */
     unsigned channels;
     uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_SAVE */
     LIST_HEAD(, channel) list;
@@ -72,6 +76,7 @@ int vault_mint_saved(struct vault *v, struct msg *m);
 int vault_mint_found(struct vault *v, struct msg *m);
 /* W_VAULT_FINISH. -1: bad. */
 int vault_mint_finish(struct vault *v, struct msg *m);
+void vault_end_if_finished(struct vault *v);
 void vault_end(struct vault *v); /* its loop is left */
 
 /* vault_mint.c: W_LOGIN_LOCKED and W_LOGIN_SAVED: 0, or -1 when the message is bad. */
@@ -89,6 +94,21 @@ int vault_captured_all(struct channel *c, struct msg *m);
 /* A key of this sandbox's, borrowed; NULL: there is none. */
 struct secret *vault_captured_key(struct channel *c, const char *sandbox, struct slice name);
 int vault_captured_gone(struct vault *v, struct msg *m);
+void vault_captured_refuse(struct channel *c, uint32_t req, const char *why); /* a W_CAPTURE */
+
+/* vault_home.c: W_HOME and W_HOME_KEPT. 0, or -1 when the message is bad. */
+int vault_home_told(struct vault *v, struct msg *m);
+int vault_home_kept(struct vault *v, struct msg *m);
+/* What was captured for this owner goes into the home. */
+bool vault_home_takes(const struct channel *c, const char *owner, const struct captured_field *f,
+                      size_t n);
+/* Has it written. What the channel gets once it is: to be filled in, and sent by whoever hears of
+ * the file. NULL with err. */
+struct msg *vault_home_save(struct channel *c, uint32_t asked, const struct captured_field *f,
+                            size_t n, struct err *err) WUNUSED;
+void vault_home_left(struct channel *c); /* it goes */
+bool vault_home_busy(const struct vault *v);
+void vault_home_free(struct vault *v);
 /* vault_try.c: W_SECRET_TRY of the parent. 0, or -1 when the message is bad. */
 int vault_try(struct vault *v, struct msg *m);
 void vault_tries_free(struct vault *v);

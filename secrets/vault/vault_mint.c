@@ -79,8 +79,10 @@ static bool replaces_token(const struct held_secret *s)
     return m && derived_refreshes(s->mint) >= 0 && (m->fetch || m->got.rotated);
 }
 
-static void end_if_finished(struct vault *v)
+void vault_end_if_finished(struct vault *v)
 {
+    if (vault_home_busy(v))
+        return;
     for (size_t i = 0; i < v->n; i++)
         if (replaces_token(&v->secrets[i]))
             return;
@@ -93,7 +95,7 @@ int vault_mint_finish(struct vault *v, struct msg *msg)
     if (msg_end(msg) < 0)
         return -1;
     v->finishing = true;
-    end_if_finished(v);
+    vault_end_if_finished(v);
     return 0;
 }
 
@@ -105,7 +107,7 @@ static void failed(struct minting *m, const char *why)
     snprintf(text, sizeof text, "%s", why);
     minting_free(m);
     vault_entry_minted(e, NULL, 0, text);
-    end_if_finished(v);
+    vault_end_if_finished(v);
 }
 
 static void succeeded(struct minting *m)
@@ -117,7 +119,7 @@ static void succeeded(struct minting *m)
     minting_free(m);
     secret_unref(got.rotated);
     vault_entry_minted(e, got.value, got.seconds, NULL);
-    end_if_finished(v);
+    vault_end_if_finished(v);
 }
 
 /* ---- what must not be lost ---- */
@@ -572,6 +574,6 @@ void vault_mint_stop(void *vault, struct vault_entry *e)
     struct held_secret *s = vault_secret_of(vault, e);
     if (s && s->minting) {
         minting_free(s->minting);
-        end_if_finished(vault);
+        vault_end_if_finished(vault);
     }
 }

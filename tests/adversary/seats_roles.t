@@ -133,7 +133,7 @@ def injector(bed, rows):
     v.rows.row("a descriptor beside", v.wire.ended())
     v.heal()
     for kind in (wire.SECRET, wire.SECRET_STALE, wire.SECRET_TRY, wire.STORE_FD, wire.TOKEN_FOUND, wire.INIT, wire.PEER,
-                 wire.CAPTURED_GONE, wire.VAULT_ROOTS, wire.DIAL, 0, 999):
+                 wire.CAPTURED_GONE, wire.HOME, wire.HOME_KEPT, wire.VAULT_ROOTS, wire.DIAL, 0, 999):
         v.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
     n = i.many(v.wire.fd, get("other"), 5000, 4)
     v.rows.row("5000 asked at once", bed.near.get(OTHER, "/user").status == 200, "%d" % n)

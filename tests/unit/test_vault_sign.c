@@ -51,6 +51,7 @@ static const struct {
                "\"sha256\",\"key_id\":\"k1\"}"},
     {"got", "{\"kind\":\"captured\"}"},
     {"other", "{\"kind\":\"captured\"}"},
+    {"stays", "{\"kind\":\"captured\",\"keep\":\"home\"}"},
 };
 
 static bool turn(int fd, int ms)
@@ -135,7 +136,7 @@ static int injector(struct world w, const char *policy, const char *const *names
     return fds[1];
 }
 
-static const char *const all[] = {"id", "pair", "late", "mac", "unread", "got"};
+static const char *const all[] = {"id", "pair", "late", "mac", "unread", "got", "stays"};
 
 /* What is asked; the good one is of the pair. */
 struct wish {
@@ -497,6 +498,89 @@ static void test_captured_gone(void)
     stop(w);
 }
 
+/* What the parent is to write; its number. */
+static uint32_t written(struct world w, const char *text)
+{
+    struct msg m;
+    uint32_t req = 0, n = 0;
+    char name[65] = "";
+    struct slice kept = {"", 0};
+    CU_ASSERT_EQUAL_FATAL(receive(w.control, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_HOME_KEEP);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &req) | msg_get_u32(&m, &n) | msg_get_str(&m, name, 65) |
+                        msg_get_slice(&m, CAPTURED_KEPT_MAX, &kept) | msg_end(&m),
+                    0);
+    CU_ASSERT(n == 1 && strcmp(name, "stays") == 0 && slice_eq_str(kept, text));
+    msg_done(&m);
+    return req;
+}
+
+static void say_kept(struct world w, uint32_t req, uint8_t ok)
+{
+    struct msg m;
+    msg_init(&m, W_HOME_KEPT);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, ok);
+    send_on(w.control, &m);
+}
+
+/* One sandbox of one policy has the home: what is there is its own, what it captures is written
+ * before it is answered, and nobody else's is. */
+static void test_home(void)
+{
+    static const char old[] = "stays b2xkLXRva2Vu\ngot b2xkLXRva2Vu\nid eA==\ngone eA==\nbad\n";
+    static const char new[] = "stays dG9rZW4tMDEyMzQ1Njc4OQ==\n";
+    struct world w = start();
+    struct msg m;
+    struct reply x = token;
+    int fd = injector(w, "coder", all, ARRAY_LEN(all)),
+        other = injector(w, "other", all, ARRAY_LEN(all));
+    msg_init(&m, W_HOME);
+    msg_put_str(&m, "box-1");
+    msg_put_str(&m, "coder");
+    msg_put_str(&m, old);
+    send_on(w.control, &m);
+    turn(fd, 2);
+    get(fd, 1, "box-1", "stays", false);
+    captures(fd, 1, true, "old-token", 0, "");
+    get(fd, 2, "box-2", "stays", false);
+    captures(fd, 2, false, "no reply to this sandbox", 0, "");
+    get(other, 3, "box-1", "stays", false);
+    captures(other, 3, false, "no reply to this sandbox", 0, "");
+    get(fd, 4, "box-1", "got", false); /* it does not stay: it is not taken from there */
+    captures(fd, 4, false, "no reply to this sandbox", 0, "");
+    capture(fd, 5, &x); /* nor written */
+    captures(fd, 5, true, "{\"a\":\"<placeholder>\"}", 1, "token-0123456789");
+    x.secret = "stays";
+    capture(other, 6, &x);
+    captures(other, 6, true, "{\"a\":\"<placeholder>\"}", 1, "token-0123456789");
+    x.sandbox = "box-2";
+    capture(fd, 7, &x);
+    captures(fd, 7, true, "{\"a\":\"<placeholder>\"}", 1, "token-0123456789");
+    CU_ASSERT(!turn(w.control, 20));
+    x.sandbox = "box-1";
+    capture(fd, 8, &x);
+    uint32_t req = written(w, new);
+    CU_ASSERT(!turn(fd, 20)); /* it waits */
+    say_kept(w, req + 1, 1);
+    CU_ASSERT(!turn(fd, 20));
+    say_kept(w, req, 1);
+    captures(fd, 8, true, "{\"a\":\"<placeholder>\"}", 1, "token-0123456789");
+    capture(fd, 9, &x);
+    say_kept(w, written(w, new), 0);
+    captures(fd, 9, false, "could not be kept", 0, "");
+    capture(fd, 10, &x);
+    req = written(w, new);
+    close(fd); /* the injector is gone meanwhile */
+    turn(w.control, 20);
+    say_kept(w, req, 1);
+    turn(other, 20);
+    get(other, 11, "box-1", "stays", false);
+    captures(other, 11, true, "token-0123456789", 0, "");
+    close(other);
+    stop(w);
+}
+
 /* A captured AWS key signs for its sandbox; neither it nor its secret part is ever told. */
 static void test_captured_key(void)
 {
@@ -578,6 +662,7 @@ void suite_vault_sign(void)
     CU_add_test(s, "keys that come late, or not", test_late);
     CU_add_test(s, "what replies held: whose it is", test_captured);
     CU_add_test(s, "of a sandbox that is gone", test_captured_gone);
+    CU_add_test(s, "what stays with a home", test_home);
     CU_add_test(s, "a key that a reply held", test_captured_key);
     CU_add_test(s, "bad messages about replies", test_captured_bad);
 }

@@ -1,6 +1,7 @@
 /* An SFTP session of a front's: what it asks is read as an adversary's, and decided again. */
 #include "sftp_session.h"
 
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,8 @@ void sftp_session_free(struct sftp_session *s, const char *code)
             sftp_file_close(s, i, strcmp(code, "ok") == 0 ? "not_closed" : code, "");
     s->of->sftp = NULL;
     sftp_turn_end(s);
+    if (s->late)
+        event_free(s->late);
     buf_free(&s->from_front);
     buf_free(&s->from_server);
     buf_free(&s->to_front);
@@ -162,12 +165,20 @@ static const char *bounded(const struct sftp_session *s, struct sftp_request *q)
     return NULL;
 }
 
-static bool is_waiting(const struct sftp_session *s)
+bool sftp_session_waits(const struct sftp_session *s)
 {
     for (size_t i = 0; i < SFTP_SLOTS; i++)
         if (s->slots[i].used)
             return true;
     return false;
+}
+
+static bool has_turn(const struct sftp_session *s)
+{
+    for (size_t i = 0; i < SFTP_SLOTS; i++)
+        if (s->slots[i].used && s->slots[i].resolved)
+            return true;
+    return s->step != STEP_NONE;
 }
 
 /* False: it is refused, and that is said when what was asked before is answered. OpenSSH's client
@@ -184,7 +195,7 @@ static bool ask_handle(struct sftp_session *s, struct sftp_request *q)
     }
     const char *code = fits(f, q->op) ? bounded(s, q) : "file_handle";
     q->path = slice_str(f->path); /* for the record */
-    if (code && is_waiting(s))
+    if (code && sftp_session_waits(s))
         return false;
     if (code) {
         sftp_deny(s, q, code);
@@ -256,7 +267,7 @@ void sftp_session_up(struct sftp_session *s)
             sftp_turn_go_on(s);
         if (buf_len(&q->in) > 0)
             continue;
-        if (s->step != STEP_NONE || buf_len(&s->to_front) > SFTP_ANSWERS_MAX)
+        if (has_turn(s) || buf_len(&s->to_front) > SFTP_ANSWERS_MAX)
             return;
         int r = sftp_packet_next(buf_slice(&s->from_front), SFTP_REQUEST_MAX, &body, &n);
         if (r < 0)
@@ -307,8 +318,11 @@ bool sftp_session_down(struct sftp_session *s)
     struct slice body;
     size_t n;
     while (s->failed == NULL) {
+        bool answered = buf_len(&s->to_front) > 0;
         if (!broker_stream_send_buf(s->of->stream, &s->to_front))
             return false;
+        if (answered && s->step == STEP_TURN)
+            ssh_pump_soon(s->of->pump);
         int r = sftp_packet_next(buf_slice(&s->from_server), SFTP_REPLY_MAX, &body, &n);
         if (r < 0)
             s->failed = "a packet of SFTP that is too long";

@@ -40,7 +40,7 @@ struct sftp_slot {
 };
 
 /* The one request that is not with the server yet. */
-enum sftp_step { STEP_NONE = 0, STEP_RECORD, STEP_TURN, STEP_RESOLVE, STEP_RESOLVE_TO };
+enum sftp_step { STEP_NONE = 0, STEP_RECORD, STEP_TURN, STEP_RESOLVE, STEP_RESOLVE_TO, STEP_LOOK };
 
 enum sftp_stage { SFTP_STAGE_HELLO = 0, SFTP_STAGE_HOME, SFTP_STAGE_READY };
 
@@ -56,7 +56,8 @@ struct sftp_session {
     struct sftp_request asked; /* unless STEP_NONE; its paths are those below */
     struct sftp_record record;
     struct journal_wait *wait;
-    uint64_t ticket; /* since when it waits; 0: it does not */
+    uint64_t ticket;    /* since when it waits; 0: it does not */
+    struct event *late; /* its turn takes too long */
     unsigned refusals;
     uint32_t extensions; /* of the server's */
     char home[SSH_FILE_PATH_MAX + 1];
@@ -67,6 +68,7 @@ struct sftp_session {
 struct sftp_session *sftp_session_new(struct ssh_request *q);
 void sftp_session_free(struct sftp_session *s, const char *code); /* NULL is fine */
 bool sftp_session_ready(const struct sftp_session *s);
+bool sftp_session_waits(const struct sftp_session *s); /* for a reply of the server's */
 /* What is wrong with it; NULL: nothing, or there is no session. */
 const char *sftp_session_failed(const struct sftp_session *s);
 /* Bytes of the front. 0 or -1. */

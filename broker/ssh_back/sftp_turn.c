@@ -2,10 +2,18 @@
  * where the path leads, that is decided again, and what is asked for is what it said.
  *
  * In between nobody of this back's may give anything at that server another name: else a link could
- * stand there by then. Who waits is served in the order of coming. */
+ * stand there by then. Who waits is served in the order of coming.
+ *
+ * All sandboxes of a policy wait for whoever has a turn, so that no front and no server can make
+ * one last: it begins when nothing else of its session is under way, nothing else is taken until it
+ * is over, and after TURN_SECONDS its session ends. */
 #include "sftp_session.h"
 
+#include <event2/event.h>
 #include <string.h>
+#include <sys/stat.h>
+
+enum { TURN_SECONDS = 30 };
 
 static bool renames(enum sftp_op op)
 {
@@ -48,9 +56,27 @@ static bool may_begin(const struct sftp_session *s)
     return true;
 }
 
+static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct sftp_session *s = arg;
+    s->failed = "the server takes too long";
+    ssh_pump_soon(s->of->pump);
+}
+
+static void begin(struct sftp_session *s)
+{
+    static const struct timeval most = {TURN_SECONDS, 0};
+    if (s->late == NULL)
+        s->late = event_new(s->of->of->back->base, -1, 0, on_late, s);
+    if (s->late == NULL || event_add(s->late, &most) < 0)
+        s->failed = "memory is out";
+}
+
 void sftp_turn_end(struct sftp_session *s)
 {
     const struct ssh_request *q;
+    if (s->late)
+        event_del(s->late);
     LIST_FOREACH(q, &s->of->of->requests, link)
     if (q->sftp && q->sftp->ticket && q->pump)
         ssh_pump_soon(q->pump);
@@ -68,15 +94,21 @@ static void over(struct sftp_session *s)
 
 static void refused(struct sftp_session *s, const char *code)
 {
+    s->asked.path = slice_str(s->path);
+    s->asked.to = slice_str(s->to);
     sftp_record_end(s, &s->record, RECORD_ABORTED, code, "");
     sftp_deny(s, &s->asked, code);
     over(s);
 }
 
-/* The path that the server is asked about: the whole, or that of the folder which has the name. */
-static struct slice looked_up(enum sftp_op op, struct slice path)
+/* The path that the server is asked about in this step: the whole, or that of the folder which has
+ * the name. */
+static struct slice looked_up(const struct sftp_session *s, struct slice path)
 {
-    if (sftp_follows(op) || path.n == 1)
+    enum sftp_op op = s->asked.op;
+    /* link(2) follows a link in some kernels */
+    bool linked = op == SFTP_HARDLINK && s->step == STEP_RESOLVE;
+    if (sftp_follows(op) || linked || path.n == 1)
         return path;
     size_t n = path.n;
     while (n > 1 && path.p[n - 1] != '/')
@@ -87,7 +119,7 @@ static struct slice looked_up(enum sftp_op op, struct slice path)
 static void resolve(struct sftp_session *s, struct slice path)
 {
     const struct sftp_request q = {
-        .op = SFTP_REALPATH, .id = SFTP_RESOLVE_ID, .path = looked_up(s->asked.op, path)};
+        .op = SFTP_REALPATH, .id = SFTP_RESOLVE_ID, .path = looked_up(s, path)};
     if (sftp_request_write(&q, &s->of->in) < 0)
         s->failed = "memory is out";
 }
@@ -137,7 +169,7 @@ void sftp_turn_begin(struct sftp_session *s, const struct sftp_request *q)
 
 void sftp_turn_go_on(struct sftp_session *s)
 {
-    if (s->step != STEP_TURN)
+    if (s->step != STEP_TURN || sftp_session_waits(s) || buf_len(&s->to_front) > 0)
         return;
     if (s->ticket == 0)
         s->ticket = ++s->of->of->tickets;
@@ -145,13 +177,14 @@ void sftp_turn_go_on(struct sftp_session *s)
         return;
     s->ticket = 0;
     s->step = STEP_RESOLVE;
+    begin(s);
     resolve(s, s->asked.path);
 }
 
 /* The path as the server has it, in place of what was asked. -1: it is none, or too long. */
-static int put_resolved(enum sftp_op op, char *path, struct slice said)
+static int put_resolved(const struct sftp_session *s, char *path, struct slice said)
 {
-    struct slice folder = looked_up(op, slice_str(path));
+    struct slice folder = looked_up(s, slice_str(path));
     size_t len = strlen(path), n = said.n;
     bool whole = folder.n == len;
     const char *name = path + folder.n + (folder.n == 1 ? 0 : 1);
@@ -166,6 +199,30 @@ static int put_resolved(enum sftp_op op, char *path, struct slice said)
     memcpy(path, said.p, n);
     path[whole ? n : n + 1 + n_name] = 0;
     return 0;
+}
+
+static void go(struct sftp_session *s)
+{
+    sftp_send(s, &s->asked, true);
+    s->step = STEP_NONE;
+}
+
+/* What is renamed, where it could be a folder with files that no pattern allows to be moved. */
+static void look(struct sftp_session *s)
+{
+    const struct sftp_request q = {
+        .op = SFTP_LSTAT, .id = SFTP_RESOLVE_ID, .path = slice_str(s->path)};
+    s->step = STEP_LOOK;
+    if (sftp_request_write(&q, &s->of->in) < 0)
+        s->failed = "memory is out";
+}
+
+static void looked(struct sftp_session *s, const struct sftp_attrs *a)
+{
+    if (a->flags & SFTP_HAS_MODE && !S_ISDIR(a->mode))
+        go(s);
+    else
+        refused(s, "file");
 }
 
 static void arrived(struct sftp_session *s)
@@ -194,8 +251,10 @@ static void arrived(struct sftp_session *s)
         over(s);
         return;
     }
-    sftp_send(s, &s->asked, true);
-    s->step = STEP_NONE;
+    if (asked.verb == SSH_FILE_RENAME && !ssh_files_covered(s->files, sftp_home(s), &asked))
+        look(s);
+    else
+        go(s);
 }
 
 void sftp_turn_resolved(struct sftp_session *s, const struct sftp_reply *r)
@@ -203,7 +262,8 @@ void sftp_turn_resolved(struct sftp_session *s, const struct sftp_reply *r)
     struct slice names = r->names;
     struct sftp_name name;
     bool second = s->step == STEP_RESOLVE_TO;
-    if (s->step < STEP_RESOLVE || !sftp_reply_fits(r, SFTP_REALPATH)) {
+    bool last = s->step == STEP_LOOK;
+    if (s->step < STEP_RESOLVE || !sftp_reply_fits(r, last ? SFTP_LSTAT : SFTP_REALPATH)) {
         s->failed = "a reply to nothing that was asked";
         return;
     }
@@ -215,8 +275,12 @@ void sftp_turn_resolved(struct sftp_session *s, const struct sftp_reply *r)
         over(s);
         return;
     }
+    if (last) {
+        looked(s, &r->attrs);
+        return;
+    }
     if (!sftp_name_next(&names, &name) ||
-        put_resolved(s->asked.op, second ? s->to : s->path, name.name) < 0) {
+        put_resolved(s, second ? s->to : s->path, name.name) < 0) {
         refused(s, "file_link");
         return;
     }

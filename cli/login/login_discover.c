@@ -114,6 +114,7 @@ int login_discover(struct login_net *n, struct login_server *s, const char *issu
 {
     struct login_answer a;
     char said[LOGIN_SCOPE_MAX + 1];
+    s->chosen = issuer != NULL;
     if (knock(n, &s->at, &a, err) < 0) {
         login_answer_done(&a);
         return -1;

@@ -20,6 +20,8 @@ struct login_server {
     struct login_url authorize, token, registration;
     bool registers;                  /* there is such an endpoint */
     bool says_issuer;                /* answers have `iss` (RFC 9207) */
+    bool one_origin;                 /* who is asked to agree is who is sent the code */
+    bool chosen;                     /* the user said which issuer */
     bool offline;                    /* it gives refresh tokens to whoever asks for that scope */
     unsigned auths;                  /* bits 1 << enum login_auth that the token endpoint takes */
     char scope[LOGIN_SCOPE_MAX + 1]; /* "": none is asked for */

@@ -203,6 +203,7 @@ int login_take_issuer(struct login_server *s, const json_t *v, struct err *err)
         return err_set(err, ERR_PARSE,
                        "the authorization server's token_endpoint has a query or an "
                        "escape");
+    s->one_origin = login_url_same_origin(&s->authorize, &s->token);
     s->registers = json_object_get(v, "registration_endpoint") != NULL;
     if (s->registers && take_endpoint(v, "registration_endpoint", &s->registration, err) < 0)
         return -1;

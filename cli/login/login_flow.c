@@ -191,6 +191,13 @@ int login_take_answer(const struct login_server *s, const struct login_attempt *
         return err_set(err, ERR_DENIED,
                        "the answer came from another authorization server than the one that was "
                        "asked (RFC 9207)");
+    if (who == 0 && !s->one_origin && !s->chosen)
+        return err_set(
+            err, ERR_DENIED,
+            "the code would go to another host, %s, than the one that was agreed at, and "
+            "the answer does not say who gave it (RFC 9700, 4.4). Where both are the "
+            "authorization server's, say so with --issuer %s",
+            s->token.text, s->issuer);
     int failed = login_query(query, "error", error, sizeof error);
     if (failed != 0) {
         bool plain = failed == 1 && strspn(error, "abcdefghijklmnopqrstuvwxyz_") == strlen(error);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -14,6 +15,7 @@
 #include "login_keep.h"
 #include "out.h"
 #include "paths.h"
+#include "proc.h"
 #include "settings.h"
 
 struct asked {
@@ -64,6 +66,10 @@ static int read_client(const struct asked *o, struct login_client *c, struct err
 {
     if (o->secret_file && o->client == NULL)
         return err_set(err, ERR_PARSE, "--client-secret-file goes with --client-id");
+    if (o->secret_file && o->issuer == NULL && o->client)
+        return err_set(err, ERR_PARSE,
+                       "--client-secret-file goes with --issuer: the server alone does not choose "
+                       "who is sent it");
     if (o->client == NULL)
         return 0;
     if (o->client[0] == 0 || strlen(o->client) > LOGIN_CLIENT_MAX || !login_scope_ok(o->client) ||
@@ -205,6 +211,10 @@ int login_mcp(int argc, char **argv)
     if (a.argc - a.next != 2)
         return args_usage(a.cmd, "a login is made by NAME URL");
     const char *name = argv[a.next];
+    if (proc_no_core() < 0 || prctl(PR_SET_DUMPABLE, SANITIZED) < 0) {
+        err_sys(&err, "a crash would leave tokens in a file");
+        return out_fail(&err);
+    }
     login_trees_wiped();
     signal(SIGPIPE, SIG_IGN); /* a server that hangs up is an error of its own */
     int r = read_wish(&o, name, argv[a.next + 1], &s, &c, &port, &err) < 0 ||

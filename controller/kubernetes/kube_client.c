@@ -187,7 +187,8 @@ int kube_ask(const struct kube *k, const struct kube_request *q, int *status, js
     while (*status > 0 && more == 1)
         more = take(s.ssl, &b, err);
     if (*status > 0 && more == 0) {
-        *ret = json_loadb((const char *)buf_data(&b), buf_len(&b), JSON_REJECT_DUPLICATES, NULL);
+        *ret = json_loadb((const char *)buf_data(&b), buf_len(&b),
+                          JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
         if (*ret == NULL)
             err_set(err, ERR_UPSTREAM, "the API server's answer to %s is not whole", q->path);
     }

@@ -16,7 +16,7 @@ void injection_record_request(struct injection *g, struct record *r, enum record
     const struct request_record q = {.authority = &g->authority,
                                      .head = &g->head,
                                      .hides_path = placement_hides_path(&g->placement),
-                                     .hides_query = placement_hides_query(&g->placement),
+                                     .hides_command = placement_hides_query(&g->placement),
                                      .kubernetes = rule ? rule->kubernetes : NULL,
                                      .rule = rule ? rule->text : NULL,
                                      .credential = credential ? credential->secret : NULL,

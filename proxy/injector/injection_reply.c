@@ -83,8 +83,8 @@ static void downstream_reply(void *self, const struct head *h)
         injection_abandon(g, 502, "cannot_scrub");
         return;
     }
-    /* its client has nothing to log in with */
-    if (h->status == 401 && injection_mcp(g) && g->filled) {
+    /* its client has nothing to log in with, unless it has logged in inside */
+    if (h->status == 401 && injection_mcp(g) && g->filled && !g->decided.credential->captured) {
         injection_abandon(g, 502, "mcp_login");
         return;
     }

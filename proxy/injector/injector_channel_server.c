@@ -200,7 +200,8 @@ static int read_request(struct msg *m, struct injection_request *r)
     bool tunnel = body == BODY_TUNNEL;
     if (port == 0 || port > 65535 || (body > BODY_CHUNKED && !tunnel) ||
         !http1_is_token(h->method) || (tunnel && !slice_eq_str(h->method, "GET")) ||
-        (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))
+        (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS) ||
+        strcmp(r->entry, "inbound") == 0 /* no injector is asked for those, and they count less */)
         return -1;
     if ((h->length > 0) != (body == BODY_LENGTH))
         return -1;

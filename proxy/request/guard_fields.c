@@ -177,9 +177,14 @@ static const char *kube_refused(const struct head *h, const struct rule *rule, s
             guard_where(ret, "header", h->fields[i].name);
             return "kubernetes";
         }
-    return kube_read(h->method, h->path, query, &f) == 0 && kube_decide(rule->kubernetes, &f) >= 0
-               ? NULL
-               : "kubernetes";
+    if (kube_read(h->method, h->path, query, &f) < 0 || kube_decide(rule->kubernetes, &f) < 0)
+        return "kubernetes";
+    const struct field *type = http_head_find(h, "content-type");
+    bool one = type && http_head_count(h, "content-type") == 1;
+    if (!kube_may_make(&f, one ? type->value : SLICE("")))
+        return NULL;
+    f.verb = KUBE_CREATE;
+    return kube_decide(rule->kubernetes, &f) >= 0 ? NULL : "kubernetes";
 }
 
 const char *guard_conditions(const struct head *h, const struct rule *rule, struct slice query,

@@ -33,7 +33,7 @@ static void put_kubernetes(struct record *r, const struct request_record *q)
     if (kube_text(&f, &text) == 0)
         record_put(r, RF_KUBERNETES, buf_slice(&text));
     buf_clear(&text);
-    if (!q->hides_query)
+    if (!q->hides_query && !q->hides_command)
         kube_command(&f, &text);
     record_put(r, RF_COMMAND, buf_slice(&text));
     buf_free(&text);

@@ -131,6 +131,11 @@ login_place login_secret(const struct login_format *f, const char *part)
     return at ? at : json_object_get(json_object_get(f->root, "session"), part);
 }
 
+login_place login_beside(const struct login_format *f, const char *part)
+{
+    return json_object_get(json_object_get(f->root, "kept"), part);
+}
+
 bool login_is_session(const struct login_format *f)
 {
     return json_object_get(f->root, "session") != NULL;

@@ -50,6 +50,8 @@ typedef const json_t *login_place;                       /* array of strings; NU
 login_place login_entries(const struct login_format *f); /* NULL: the file is one entry, "" */
 /* Below an entry. Of a session also "refresh" and "expires". */
 login_place login_secret(const struct login_format *f, const char *part);
+/* Of a part that is no secret; NULL: it has none of that name. */
+login_place login_beside(const struct login_format *f, const char *part);
 bool login_is_session(const struct login_format *f);
 bool login_is_ms(const struct login_format *f);  /* its end is written in milliseconds */
 bool login_is_jwt(const struct login_format *f); /* its end stands in the token itself */

@@ -423,6 +423,30 @@ int kube_decide(const struct kube_terms *t, const struct kube_facts *f)
     return -1;
 }
 
+/* A patch of any type but these three can make (server-side apply); an update can where the
+ * resource's strategy says AllowCreateOnUpdate, in any version until 1.34. */
+bool kube_may_make(const struct kube_facts *f, struct slice type)
+{
+    static const char *const patches[] = {"application/json-patch+json",
+                                          "application/merge-patch+json",
+                                          "application/strategic-merge-patch+json"};
+    static const char *const updated[] = {"services",     "endpoints",    "events",
+                                          "limitranges",  "leases",       "roles",
+                                          "rolebindings", "clusterroles", "clusterrolebindings"};
+    if (f->subresource.n > 0)
+        return false;
+    if (f->verb == KUBE_PATCH) {
+        for (size_t i = 0; i < ARRAY_LEN(patches); i++)
+            if (slice_eq_str(type, patches[i]))
+                return false;
+        return true;
+    }
+    for (size_t i = 0; f->verb == KUBE_UPDATE && i < ARRAY_LEN(updated); i++)
+        if (slice_eq_str(f->resource, updated[i]))
+            return true;
+    return false;
+}
+
 /* ---- for people ---- */
 
 bool kube_streams(const struct kube_entry *e)

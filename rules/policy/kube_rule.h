@@ -69,6 +69,9 @@ int kube_read(struct slice method, struct slice path, struct slice query,
 bool kube_matches(const char *pattern, struct slice name);
 /* The number of the entry that allows it, from 1; KUBE_DISCOVERY: none has to; -1: none does. */
 int kube_decide(const struct kube_terms *t, const struct kube_facts *f) WUNUSED;
+/* Whether the server makes what is patched or updated where it is not there. It asks for the verb
+ * `create` then, as well. type: the request's content type, n 0: none, or several. */
+bool kube_may_make(const struct kube_facts *f, struct slice type);
 /* What makes a stream into a pod, for which the rule needs `websocket`. */
 bool kube_streams(const struct kube_entry *e);
 /* Resources that are made, by names, which they do not have yet: it lets nothing be made. */

@@ -23,7 +23,7 @@ const char *ssh_file_verb_name(enum ssh_file_verb v)
 bool ssh_file_path_ok(struct slice path)
 {
     if (path.n == 0 || path.n > SSH_FILE_PATH_MAX || path.p[0] != '/' ||
-        memchr(path.p, 0, path.n) != NULL)
+        memchr(path.p, 0, path.n) != NULL || memchr(path.p, '\\', path.n) != NULL)
         return false;
     for (size_t i = 0, part = 1; path.n > 1 && i < path.n; i = part, part = i + 1) {
         while (part < path.n && path.p[part] != '/')
@@ -202,4 +202,11 @@ const char *ssh_files_refused(const struct ssh_files *f, struct slice home,
     if (two)
         to = look(f, home, asked->to);
     return allowed(asked->verb, &of, &to) ? NULL : "file";
+}
+
+bool ssh_files_covered(const struct ssh_files *f, struct slice home,
+                       const struct ssh_file_asked *asked)
+{
+    struct found of = look(f, home, asked->path), to = look(f, home, asked->to);
+    return (of.covers >> SSH_FILE_REMOVE & 1) && (to.covers >> SSH_FILE_WRITE & 1);
 }

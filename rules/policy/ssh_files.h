@@ -1,7 +1,8 @@
 /* Which files of an SSH server a rule leaves to a sandbox, and for what: patterns of paths as the
  * server has them. Front and back of the broker both ask here.
  *
- * A path is plain: from the root, no empty part, no "." and no "..". */
+ * A path is plain: from the root, no empty part, no "." and no "..", and no backslash, which
+ * servers on Windows take for a slash. */
 #ifndef DURWARD_SSH_FILES_H
 #define DURWARD_SSH_FILES_H
 
@@ -48,5 +49,9 @@ bool ssh_file_pattern_ok(struct slice pattern);
  * "file_path", or "file": no pattern allows it. */
 const char *ssh_files_refused(const struct ssh_files *f, struct slice home,
                               const struct ssh_file_asked *asked);
+/* Of a rename that is not refused: all that may lie below may be removed there and written here, so
+ * that it may be of a folder, too. */
+bool ssh_files_covered(const struct ssh_files *f, struct slice home,
+                       const struct ssh_file_asked *asked);
 
 #endif

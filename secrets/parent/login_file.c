@@ -265,6 +265,14 @@ static int64_t expires_of(const struct login_format *f, json_t *tree)
     return login_is_ms(f) ? at / 1000 : at;
 }
 
+/* Where the file's format has such a part, and the file has it. */
+static void copy_part(json_t *tree, login_place at, json_t *to, const char *name)
+{
+    json_t *part = at ? walk(tree, at, 0, json_array_size(at)) : NULL;
+    if (part)
+        json_object_set_new(to, name, part);
+}
+
 int login_file_session(const struct login_format *f, const char *path, struct buf *to,
                        struct err *err)
 {
@@ -279,10 +287,11 @@ int login_file_session(const struct login_format *f, const char *path, struct bu
                     ? json_pack("{s:s, s:s, s:I}", "access", access, "refresh",
                                 refresh ? refresh : "", "expires", (json_int_t)expires_of(f, tree))
                     : NULL;
-    login_place client = login_secret(f, "client");
-    json_t *who = v && client ? walk(tree, client, 0, json_array_size(client)) : NULL;
-    if (who)
-        json_object_set_new(v, "client", who);
+    if (v) {
+        copy_part(tree, login_secret(f, "client"), v, "client");
+        copy_part(tree, login_beside(f, "token"), v, "token_url");
+        copy_part(tree, login_beside(f, "resource"), v, "resource");
+    }
     char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
     int r = text ? buf_append_str(to, text) : -1;
     text_done(access);

@@ -136,11 +136,27 @@ bool derived_may_refresh(const struct derived *m)
     return strcmp(derived_text(m, SPEC_REFRESH), "yes") == 0;
 }
 
-struct secret *derived_session(const struct secret *session, int64_t *until)
+static bool says(const json_t *session, const char *part, const char *wanted)
+{
+    const char *s = json_string_value(json_object_get(session, part));
+    return s && strcmp(s, wanted) == 0;
+}
+
+/* A file may be written anew while we run, by a login of the same name at another server: neither
+ * its token nor its client's secret is that server's whom the rules and the endpoint are of. */
+static bool is_elsewhere(const struct derived *m, const json_t *session)
+{
+    return *derived_text(m, SPEC_RESOURCE) &&
+           !(says(session, "resource", derived_text(m, SPEC_RESOURCE)) &&
+             says(session, "token_url", derived_text(m, SPEC_ENDPOINT)));
+}
+
+struct secret *derived_session(const struct derived *m, const struct secret *session,
+                               int64_t *until)
 {
     struct slice text = secret_slice(session);
     json_t *v = json_loadb(text.p, text.n, 0, NULL);
-    struct secret *access = derived_token(json_object_get(v, "access"));
+    struct secret *access = is_elsewhere(m, v) ? NULL : derived_token(json_object_get(v, "access"));
     *until = json_integer_value(json_object_get(v, "expires"));
     json_decref(v);
     return access;
@@ -263,6 +279,12 @@ static int ask_login(const struct derived *m, struct secret *const *in, struct t
     const char *id = derived_text(m, SPEC_CLIENT_ID);
     json_t *session = json_loadb(text.p, text.n, 0, NULL);
     const char *token = json_string_value(json_object_get(session, "refresh"));
+    if (is_elsewhere(m, session)) {
+        json_decref(session);
+        return err_set(err, ERR_UNREADY,
+                       "its file is a login at another server now, or at another authorization "
+                       "server: start anew what was started before");
+    }
     int bad = token && *token ? 0
                               : err_set(err, ERR_UNREADY,
                                         "its file holds no refresh token; log in "

@@ -36,8 +36,10 @@ int derived_refreshes(const struct derived *m);
 bool derived_is_login(const struct derived *m);
 bool derived_may_refresh(const struct derived *m); /* else that is its program's alone */
 /* The access token of such a file, which the caller unrefs, and when it ends (seconds since the
- * epoch, 0: it does not say); NULL: there is none. */
-struct secret *derived_session(const struct secret *session, int64_t *until);
+ * epoch, 0: it does not say); NULL: there is none, or it is for another resource, or of another
+ * token endpoint, than the configuration says. */
+struct secret *derived_session(const struct derived *m, const struct secret *session,
+                               int64_t *until);
 /* It has a value for each sandbox, from a reply (captured.h). */
 bool derived_is_captured(const struct derived *m);
 /* Such a one that stays with the home of the sandbox. */

@@ -210,7 +210,7 @@ static void fetch_token(struct minting *m);
 static bool serve_login(struct minting *m, int64_t least, unsigned most)
 {
     int64_t until;
-    struct secret *access = derived_session(m->parts[0].value, &until);
+    struct secret *access = derived_session(m->secret->mint, m->parts[0].value, &until);
     int64_t left = until ? until - (int64_t)time(NULL) - LOGIN_MARGIN : LOGIN_FRESH_SECONDS;
     if (access == NULL || left <= least) {
         secret_unref(access);

@@ -200,6 +200,44 @@ def libraries(t, box, server, tree):
         t.ok(status == 0 and out == "ok\n", name + " reads, writes, lists, renames and removes, and is refused", out, err)
 
 
+def held(t, box, server, tree):
+    """All sandboxes of a policy wait for whoever gives files other names; nobody can make that last."""
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    if box.sh("%s -c 'import paramiko'" % python)[0] != 0:
+        t.skip("a client that takes nothing", "the clients' environment has no paramiko (tests/functional/clients/setup)")
+        return
+    tree.put("up/h1", "x")
+    tree.put("up/m1", "x")
+    status, out, err = box.sh(
+        "%s %s/sftp_clients.py held %s %s %s/read %s/up - >/tmp/log 2>&1 & p=$!; for i in $(seq 100); do [ -e /tmp/held ] && break; sleep 0.1; done; "
+        "[ -e /tmp/held ] || { cat /tmp/log; exit 9; }; printf 'rename %s/m1 %s/m2\\nls %s/read\\n' | timeout 15 sftp -q -b - %s@%s; r=$?; kill $p; exit $r" % (
+            python, durward.INSIDE, HOST, server.user, tree.top, tree.top, tree.at("up"), tree.at("up"), tree.top, server.user, HOST), timeout=60)
+    t.ok(status == 0 and tree.has("up/m2") == "x", "another's session goes on beside one that takes no answers", str(status), out, err)
+
+
+def folders(t, server, tree):
+    """A folder's new name gives files names that no pattern has."""
+    for name in ("stage", "www", "a"):
+        os.makedirs(tree.at(name))
+    os.makedirs(tree.at("a/d"))
+    tree.put("a/d/kept", "kept")
+    one = rule(server, tree, read_files=[tree.top + "/**"], write_files=[tree.at("stage/**"), tree.at("www/*"), tree.at("a/*")],
+               remove_files=[tree.at("stage/**"), tree.at("a/*")])
+    box = durward.Sandbox(bed(t, server, [one], "folders"))
+    box.sh("echo x >/tmp/x")
+    status, out, err = sftp(box, server, "mkdir %s/d\nput /tmp/x %s/d/x\nput /tmp/x %s/f\n" % ((tree.at("stage"),) * 3))
+    t.eq(status, 0, "a folder with a file", out, err)
+    status, out, err = sftp(box, server, "rename %s/d %s/d\n" % (tree.at("stage"), tree.at("www")))
+    t.ok(status != 0 and not os.path.exists(tree.at("www/d")), "is not moved where files below it may not be written", out, err)
+    status, out, err = sftp(box, server, "rename %s/d %s/e\n" % (tree.at("a"), tree.at("a")))
+    t.ok(status != 0 and tree.has("a/d/kept") == "kept", "nor from where files below it may not be removed", out, err)
+    status, out, err = sftp(box, server, "rename %s/f %s/f\n" % (tree.at("stage"), tree.at("www")))
+    t.ok(status == 0 and tree.has("www/f") == "x\n", "a file is", out, err)
+    status, out, err = sftp(box, server, "rename %s/d %s/e\n" % (tree.at("stage"), tree.at("stage")))
+    t.ok(status == 0 and tree.has("stage/e/x") == "x\n", "and a folder where all below it may be both", out, err)
+    box.close()
+
+
 def records(t, d, server, tree):
     d.settle()
     admitted = [r for r in d.kinds("admitted") if r.get("scheme") == "ssh"]
@@ -273,8 +311,10 @@ def main(t):
     t.part(refusals, t, box, d, server, tree)
     t.part(fast, t, box, server, tree)
     t.part(libraries, t, box, server, tree)
+    t.part(held, t, box, server, tree)
     t.part(records, t, d, server, tree)
     box.close()
+    t.part(folders, t, server, tree)
     t.part(bounds, t, server, tree)
     t.part(asked, t, server, tree)
 

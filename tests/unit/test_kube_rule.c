@@ -224,6 +224,35 @@ static void test_entries(void)
     }
 }
 
+/* What the server would make where it is not there. */
+static void test_makes(void)
+{
+    static const struct {
+        const char *method, *path, *type;
+        bool makes;
+    } rows[] = {
+#define DEPLOYMENT "/apis/apps/v1/namespaces/a/deployments/b"
+        {"PATCH", DEPLOYMENT, "application/merge-patch+json", false},
+        {"PATCH", DEPLOYMENT, "application/json-patch+json", false},
+        {"PATCH", DEPLOYMENT, "application/strategic-merge-patch+json", false},
+        {"PATCH", DEPLOYMENT, "application/apply-patch+yaml", true},
+        {"PATCH", DEPLOYMENT, "application/apply-patch+cbor", true},
+        {"PATCH", DEPLOYMENT, "", true},
+        {"PATCH", DEPLOYMENT "/status", "application/apply-patch+yaml", false},
+        {"PUT", DEPLOYMENT, "application/json", false},
+        {"PUT", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings/b",
+         "application/json", true},
+        {"PUT", "/api/v1/namespaces/a/services/b", "application/json", true},
+        {"GET", "/api/v1/namespaces/a/services/b", "", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct kube_facts f;
+        CU_ASSERT_EQUAL(
+            kube_read(slice_str(rows[i].method), slice_str(rows[i].path), SLICE(""), &f), 0);
+        CU_ASSERT_EQUAL(kube_may_make(&f, slice_str(rows[i].type)), rows[i].makes);
+    }
+}
+
 /* ---- spellings ---- */
 
 static void put(char *to, size_t size, const char *from, size_t at, unsigned way)
@@ -425,6 +454,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("kubernetes", NULL, NULL);
     CU_add_test(s, "what a request asks", test_read);
     CU_add_test(s, "what entries allow", test_entries);
+    CU_add_test(s, "what is made where it is not there", test_makes);
     CU_add_test(s, "no spelling has more", test_spellings);
     CU_add_test(s, "the command of an exec", test_command);
     CU_add_test(s, "what an exec may run", test_commands);

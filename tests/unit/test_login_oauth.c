@@ -234,9 +234,11 @@ static void issuers(void)
 {
     static struct login_server s;
     CU_ASSERT_STRING_EQUAL(issuer(&s, "x", NULL), "");
-    CU_ASSERT_TRUE(s.registers && !s.says_issuer && !s.offline);
+    CU_ASSERT_TRUE(s.registers && !s.says_issuer && !s.offline && s.one_origin);
     CU_ASSERT_EQUAL(s.auths,
                     1u << LOGIN_AUTH_NONE | 1u << LOGIN_AUTH_POST | 1u << LOGIN_AUTH_BASIC);
+    CU_ASSERT_STRING_EQUAL(issuer(&s, "token_endpoint", "\"https://t.example/t\""), "");
+    CU_ASSERT_FALSE(s.one_origin);
     CU_ASSERT_STRING_EQUAL(issuer(&s, "registration_endpoint", NULL), "");
     CU_ASSERT_FALSE(s.registers);
     CU_ASSERT_STRING_EQUAL(
@@ -299,19 +301,30 @@ static void clients(void)
         client(&c, "{\"client_id\":\"i\",\"redirect_uris\":[\"http://127.0.0.1:1/callback\"]}"), 0);
 }
 
-static int answer(const char *text, bool says, char *code)
+static int answer_from(const char *text, bool says, bool one_origin, bool chosen, char *code)
 {
     static struct login_server s;
     struct login_attempt a = {.state = "S"};
     struct err err = {0};
     s.says_issuer = says;
+    s.one_origin = one_origin;
+    s.chosen = chosen;
     snprintf(s.issuer, sizeof s.issuer, "https://i.example");
     return login_take_answer(&s, &a, slice_str(text), code, &err);
+}
+
+static int answer(const char *text, bool says, char *code)
+{
+    return answer_from(text, says, true, false, code);
 }
 
 static void answers(void)
 {
     static char code[LOGIN_CODE_MAX + 1];
+    CU_ASSERT_EQUAL(answer_from("state=S&code=c", false, false, false, code), -1);
+    CU_ASSERT_EQUAL(answer_from("state=S&code=c", false, false, true, code), 1);
+    CU_ASSERT_EQUAL(
+        answer_from("state=S&code=c&iss=https%3A%2F%2Fi.example", false, false, false, code), 1);
     CU_ASSERT_EQUAL(answer("state=S&code=c", false, code), 1);
     CU_ASSERT_STRING_EQUAL(code, "c");
     CU_ASSERT_EQUAL(answer("state=S&code=c&iss=https%3A%2F%2Fi.example", true, code), 1);

@@ -71,6 +71,7 @@ static const struct {
     {SSH_FILE_GET, "/srv/read/../closed", "file_path"},
     {SSH_FILE_GET, "/srv/read//a", "file_path"},
     {SSH_FILE_GET, "/srv/read/a/", "file_path"},
+    {SSH_FILE_GET, "/srv/read/a\\..\\b", "file_path"},
     {SSH_FILE_GET, "srv/read/a", "file_path"},
     {SSH_FILE_GET, "", "file_path"},
     {SSH_FILE_READ_LINK, "/srv/drop/x.log", "file"},
@@ -155,6 +156,22 @@ static void test_names(void)
             fprintf(stderr, "# %s to %s: %s\n", rows[i].path, rows[i].to, code);
         CU_ASSERT_STRING_EQUAL(code, rows[i].code);
     }
+}
+
+static bool covered(const char *path, const char *to)
+{
+    const struct ssh_files f = files(false);
+    const struct ssh_file_asked asked = {SSH_FILE_RENAME, slice_str(path), slice_str(to)};
+    return ssh_files_covered(&f, SLICE("/home/ops"), &asked);
+}
+
+/* What may be of a folder, too. */
+static void test_covered(void)
+{
+    CU_ASSERT_TRUE(covered("/srv/up/a", "/srv/up/b/c"));
+    CU_ASSERT_FALSE(covered("/srv/up/a", "/srv/drop/x.log"));
+    CU_ASSERT_FALSE(covered("/srv/drop/x.log", "/srv/up/b"));
+    CU_ASSERT_FALSE(covered("/srv/drop/x.log", "/srv/drop/y.log"));
 }
 
 /* A folder whose new name has a pattern deeper below than "**". */
@@ -357,6 +374,7 @@ void tap_suites(void)
     CU_add_test(s, "patterns", test_patterns);
     CU_add_test(s, "files", test_files);
     CU_add_test(s, "other names", test_names);
+    CU_add_test(s, "what may be moved with all that is below", test_covered);
     CU_add_test(s, "deeper patterns", test_deep);
     CU_add_test(s, "paths", test_paths);
     CU_add_test(s, "attributes", test_attributes);

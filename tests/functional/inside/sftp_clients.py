@@ -3,6 +3,7 @@ written and removed, one that may not be seen. Says "ok"."""
 import asyncio
 import io
 import sys
+import time
 
 which, host, user, readable, writable, closed = sys.argv[1:]
 data = bytes(range(256)) * 4000
@@ -46,6 +47,21 @@ def with_paramiko():
     t.close()
 
 
+def held():
+    """Asks for more than it ever takes, then for another name; stays until it is killed."""
+    import paramiko
+    from paramiko.sftp import CMD_READ, CMD_RENAME, int64
+    t = paramiko.Transport((host, 22))
+    t.connect(username=user, password="placeholder")
+    s = paramiko.SFTPClient.from_transport(t)
+    f = s.open(readable + "/big")
+    for i in range(60):
+        s._async_request(None, CMD_READ, f.handle, int64(i << 16), 1 << 16)
+    s._async_request(None, CMD_RENAME, (writable + "/h1").encode(), (writable + "/h2").encode())
+    open("/tmp/held", "w").close()
+    time.sleep(60)
+
+
 async def with_asyncssh():
     import asyncssh
     async with asyncssh.connect(host, username=user, password="placeholder", known_hosts="/etc/ssh/ssh_known_hosts") as c:
@@ -72,6 +88,8 @@ async def with_asyncssh():
 
 if which == "paramiko":
     with_paramiko()
+elif which == "held":
+    held()
 else:
     asyncio.run(with_asyncssh())
 print("ok")

@@ -227,7 +227,7 @@ def connections(t, box, d, server):
     status, out, err = box.sh(
         "ssh -o ControlPath=~/m16 -M -N -f %s; for i in $(seq 16); do ssh -o ControlPath=~/m16 %s 'sleep 20' & done; "
         "n=0; while [ $n -lt 100 ] && ssh -o ControlPath=~/m16 -o ControlMaster=no -o ProxyCommand=false %s 'echo hello world' "
-        ">/dev/null 2>>~/m16.err; do n=$((n+1)); sleep 0.1; done; echo; tail -1 ~/m16.err; "
+        ">/dev/null 2>>~/m16.err; do n=$((n+1)); sleep 0.1; done; echo; tail -3 ~/m16.err; "
         "ssh -o ControlPath=~/m16 -O exit x 2>/dev/null; wait" % (at, at, at), timeout=60)
     t.ok("open failed" in out + err or "refused" in out + err, "16 channels of a connection, and no more", out, err)
     t.ok(tap.wait_for(lambda: box.sh("ssh %s 'echo hello world'" % at)[1] == "hello world\n", 5), "and another connection has its own")

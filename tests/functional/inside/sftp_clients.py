@@ -54,10 +54,10 @@ def held():
     t = paramiko.Transport((host, 22))
     t.connect(username=user, password="placeholder")
     s = paramiko.SFTPClient.from_transport(t)
-    f = s.open(readable + "/big")
+    f = s.open(readable + "/large")
     for i in range(60):
-        s._async_request(None, CMD_READ, f.handle, int64(i << 16), 1 << 16)
-    s._async_request(None, CMD_RENAME, (writable + "/h1").encode(), (writable + "/h2").encode())
+        s._async_request(f, CMD_READ, f.handle, int64(i << 16), 1 << 16)
+    s._async_request(f, CMD_RENAME, (writable + "/h1").encode(), (writable + "/h2").encode())
     open("/tmp/held", "w").close()
     time.sleep(60)
 

@@ -183,3 +183,27 @@ int rule_broker_words(const struct node *rule, const char *key, const char *cons
     }
     return 0;
 }
+
+int rule_broker_patterns(struct arena *a, const struct node *rule, const char *key, size_t most,
+                         rule_pattern_check check, const char *const **ret, size_t *n_ret,
+                         struct err *err)
+{
+    struct node n, item;
+    size_t count;
+    const char *text;
+    if (!node_get(rule, key, &n))
+        return 0;
+    if (node_strings(&n, &count, err) < 0)
+        return -1;
+    if (count == 0 || count > most)
+        return node_fail(&n, err, "1 to %zu patterns", most);
+    const char **list = arena_zalloc(a, count, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        if (node_strings_at(&n, i, &item, &text, err) < 0 || check(&item, text, err) < 0)
+            return -1;
+        list[i] = arena_str(a, text);
+    }
+    *ret = list;
+    *n_ret = count;
+    return 0;
+}

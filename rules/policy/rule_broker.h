@@ -47,5 +47,12 @@ int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const c
  * At most 32 words, of a few letters. */
 int rule_broker_words(const struct node *rule, const char *key, const char *const *words, size_t n,
                       unsigned *ret, struct err *err);
+/* -1: the text is no such pattern; err says what one is. */
+typedef int (*rule_pattern_check)(const struct node *item, const char *text, struct err *err);
+/* The patterns of the list at `key`, 1 to most, into the arena; *ret is left alone where there is
+ * no list. */
+int rule_broker_patterns(struct arena *a, const struct node *rule, const char *key, size_t most,
+                         rule_pattern_check check, const char *const **ret, size_t *n_ret,
+                         struct err *err);
 
 #endif

@@ -24,35 +24,24 @@ static bool command_ok(struct slice s)
     return s.n > 0;
 }
 
-static int read_list(struct arena *a, const struct node *rule, const char *key, bool commands,
-                     const char *const **ret, size_t *n_ret, struct err *err)
+static int check_key(const struct node *item, const char *text, struct err *err)
 {
-    struct node n, item;
-    size_t count;
-    const char *text;
-    if (!node_get(rule, key, &n))
-        return 0;
-    if (node_strings(&n, &count, err) < 0)
+    return *text && strlen(text) <= REDIS_PATTERN_MAX
+               ? 0
+               : node_fail(item, err, "a pattern has 1 to %d bytes", REDIS_PATTERN_MAX);
+}
+
+static int check_command(const struct node *item, const char *text, struct err *err)
+{
+    if (check_key(item, text, err) < 0)
         return -1;
-    if (count == 0 || count > REDIS_PATTERNS_MAX)
-        return node_fail(&n, err, "1 to %d patterns", REDIS_PATTERNS_MAX);
-    const char **list = arena_zalloc(a, count, sizeof *list);
-    for (size_t i = 0; i < count; i++) {
-        if (node_strings_at(&n, i, &item, &text, err) < 0)
-            return -1;
-        if (*text == 0 || strlen(text) > REDIS_PATTERN_MAX)
-            return node_fail(&item, err, "a pattern has 1 to %d bytes", REDIS_PATTERN_MAX);
-        if (commands && !command_ok(slice_str(text)))
-            return node_fail(&item, err,
-                             "'%.60s' is not a command as 'get', 'config|get' or 'h*' in small "
-                             "letters, nor one of @read, @write, @session, @transaction, @pubsub, "
-                             "@blocking; '!' before it takes it away",
-                             text);
-        list[i] = arena_str(a, text);
-    }
-    *ret = list;
-    *n_ret = count;
-    return 0;
+    return command_ok(slice_str(text))
+               ? 0
+               : node_fail(item, err,
+                           "'%.60s' is not a command as 'get', 'config|get' or 'h*' in small "
+                           "letters, nor one of @read, @write, @session, @transaction, @pubsub, "
+                           "@blocking; '!' before it takes it away",
+                           text);
 }
 
 static int read_database(const struct node *rule, struct redis_terms *t, struct err *err)
@@ -69,8 +58,10 @@ static int read_terms(struct rule_broker_reading *r, bool tls, struct err *err)
     r->entry->rule.redis = t;
     t->tls = tls;
     t->read_only = r->entry->read_only;
-    return read_list(r->arena, r->rule, "commands", true, &t->commands, &t->n_commands, err) < 0 ||
-                   read_list(r->arena, r->rule, "keys", false, &t->keys, &t->n_keys, err) < 0 ||
+    return rule_broker_patterns(r->arena, r->rule, "commands", REDIS_PATTERNS_MAX, check_command,
+                                &t->commands, &t->n_commands, err) < 0 ||
+                   rule_broker_patterns(r->arena, r->rule, "keys", REDIS_PATTERNS_MAX, check_key,
+                                        &t->keys, &t->n_keys, err) < 0 ||
                    read_database(r->rule, t, err) < 0 ||
                    node_key_bool(r->rule, "allow_plaintext", &r->entry->rule.allow_plaintext, err) <
                        0 ||

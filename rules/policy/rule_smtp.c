@@ -6,32 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static int read_addresses(struct arena *a, const struct node *rule, const char *key,
-                          const char *const **ret, size_t *n_ret, struct err *err)
+static int check_address(const struct node *item, const char *text, struct err *err)
 {
-    struct node n, item;
-    size_t count;
-    const char *text;
-    if (!node_get(rule, key, &n))
-        return 0;
-    if (node_strings(&n, &count, err) < 0)
-        return -1;
-    if (count == 0 || count > SMTP_PATTERNS_MAX)
-        return node_fail(&n, err, "1 to %d patterns", SMTP_PATTERNS_MAX);
-    const char **list = arena_zalloc(a, count, sizeof *list);
-    for (size_t i = 0; i < count; i++) {
-        if (node_strings_at(&n, i, &item, &text, err) < 0)
-            return -1;
-        if (!smtp_pattern_ok(slice_str(text)))
-            return node_fail(&item, err,
-                             "'%.100s' is not an address as 'ops@example.com' or '*@example.com', "
-                             "nor one of the names below a domain, '*@*.example.com'",
-                             text);
-        list[i] = arena_str(a, text);
-    }
-    *ret = list;
-    *n_ret = count;
-    return 0;
+    return smtp_pattern_ok(slice_str(text))
+               ? 0
+               : node_fail(item, err,
+                           "'%.100s' is not an address as 'ops@example.com' or '*@example.com', "
+                           "nor one of the names below a domain, '*@*.example.com'",
+                           text);
 }
 
 static int read_terms(struct rule_broker_reading *r, bool implicit, struct err *err)
@@ -44,9 +26,10 @@ static int read_terms(struct rule_broker_reading *r, bool implicit, struct err *
     t->most_recipients = SMTP_RECIPIENTS_MAX;
     if (node_get(r->rule, "access", &access))
         return node_fail(&access, err, "'access' has no meaning for mail");
-    if (read_addresses(r->arena, r->rule, "recipients", &t->recipients, &t->n_recipients, err) <
-            0 ||
-        read_addresses(r->arena, r->rule, "senders", &t->senders, &t->n_senders, err) < 0 ||
+    if (rule_broker_patterns(r->arena, r->rule, "recipients", SMTP_PATTERNS_MAX, check_address,
+                             &t->recipients, &t->n_recipients, err) < 0 ||
+        rule_broker_patterns(r->arena, r->rule, "senders", SMTP_PATTERNS_MAX, check_address,
+                             &t->senders, &t->n_senders, err) < 0 ||
         node_key_uint(r->rule, rule_keys, "message_recipients", &t->most_recipients, err) < 0 ||
         node_key_uint(r->rule, rule_keys, "message_megabytes", &megabytes, err) < 0 ||
         node_key_bool(r->rule, "allow_plaintext", &t->plain, err) < 0)

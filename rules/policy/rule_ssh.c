@@ -125,32 +125,14 @@ static int read_commands(struct arena *a, const struct node *rule, struct ssh_te
 
 /* ---- files ---- */
 
-static int read_paths(struct arena *a, const struct node *rule, const char *key,
-                      const char *const **ret, size_t *n_ret, struct err *err)
+static int check_path(const struct node *item, const char *text, struct err *err)
 {
-    struct node n, item;
-    size_t count;
-    const char *text;
-    if (!node_get(rule, key, &n))
-        return 0;
-    if (node_strings(&n, &count, err) < 0)
-        return -1;
-    if (count == 0 || count > SSH_FILE_PATTERNS_MAX)
-        return node_fail(&n, err, "1 to %d patterns", SSH_FILE_PATTERNS_MAX);
-    const char **list = arena_zalloc(a, count, sizeof *list);
-    for (size_t i = 0; i < count; i++) {
-        if (node_strings_at(&n, i, &item, &text, err) < 0)
-            return -1;
-        if (!ssh_file_pattern_ok(slice_str(text)))
-            return node_fail(&item, err,
-                             "'%.100s' is not a path of the server's as '/srv/app/*.log', "
-                             "'/srv/app/**' or '~/reports/**' ('**' only at the end)",
-                             text);
-        list[i] = arena_str(a, text);
-    }
-    *ret = list;
-    *n_ret = count;
-    return 0;
+    return ssh_file_pattern_ok(slice_str(text))
+               ? 0
+               : node_fail(item, err,
+                           "'%.100s' is not a path of the server's as '/srv/app/*.log', "
+                           "'/srv/app/**' or '~/reports/**' ('**' only at the end)",
+                           text);
 }
 
 static bool has_files(const struct ssh_files *f)
@@ -167,7 +149,8 @@ static int read_files(struct arena *a, const struct node *rule, struct ssh_files
     unsigned megabytes = 0;
     struct node n;
     for (unsigned r = 0; r < SSH_FILE_RIGHTS; r++)
-        if (read_paths(a, rule, rights[r], &f->patterns[r], &f->n[r], err) < 0)
+        if (rule_broker_patterns(a, rule, rights[r], SSH_FILE_PATTERNS_MAX, check_path,
+                                 &f->patterns[r], &f->n[r], err) < 0)
             return -1;
     for (size_t i = 0; i < ARRAY_LEN(beside); i++)
         if (!has_files(f) && node_get(rule, beside[i], &n))

@@ -247,14 +247,17 @@ void previews_reloaded(struct previews *p)
     tell_gate(p, r);
 }
 
+/* A port may be seen by its number and by its services' names: what ends for one ends for all. */
 int previews_revoke(struct previews *p, const struct managed_sandbox *r, const char *service,
                     struct err *err)
 {
     struct preview_token *t, *next;
     struct msg m;
+    unsigned port = service ? previews_port(p->controller, r, service) : 0;
     for (t = TAILQ_FIRST(&p->tokens); t; t = next) {
         next = TAILQ_NEXT(t, link);
-        if (strcmp(t->sandbox, r->id) == 0 && (!service || strcmp(t->service, service) == 0))
+        if (strcmp(t->sandbox, r->id) == 0 &&
+            (!service || strcmp(t->service, service) == 0 || t->port == port))
             token_free(p, t);
     }
     controller_note(p->controller, r->id, "preview_revoked", service ? service : "*");

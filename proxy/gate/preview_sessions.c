@@ -116,8 +116,10 @@ int preview_sessions_may(struct preview_sessions *s, struct msg *m)
 
 void preview_sessions_forget(struct preview_sessions *s, const char *service)
 {
+    unsigned port = preview_sessions_port(s, service);
     for (size_t i = 0; i < PREVIEW_SESSIONS_MAX; i++)
-        if (service[0] == 0 || strcmp(s->known[i].service, service) == 0)
+        if (service[0] == 0 || strcmp(s->known[i].service, service) == 0 ||
+            s->known[i].port == port)
             s->known[i].ends = 0;
 }
 

@@ -114,18 +114,25 @@ int session_inbound_may(struct gate *g, struct msg *m)
     return 0;
 }
 
-static bool is_of(const struct inbound *in, const void *service)
+struct ended {
+    char service[WIRE_SERVICE_MAX + 1];
+    unsigned port; /* 0: it has none */
+};
+
+static bool is_of(const struct inbound *in, const void *arg)
 {
-    return *(const char *)service == 0 || strcmp(in->service, service) == 0;
+    const struct ended *e = arg;
+    return e->service[0] == 0 || strcmp(in->service, e->service) == 0 || in->port == e->port;
 }
 
 int session_inbound_end(struct gate *g, struct msg *m)
 {
-    char service[WIRE_SERVICE_MAX + 1];
-    if (msg_get_str(m, service, sizeof service) < 0 || msg_end(m) < 0)
+    struct ended e;
+    if (msg_get_str(m, e.service, sizeof e.service) < 0 || msg_end(m) < 0)
         return -1;
-    preview_sessions_forget(g->previews, service);
-    end_some(g, is_of, service);
+    e.port = preview_sessions_port(g->previews, e.service);
+    preview_sessions_forget(g->previews, e.service);
+    end_some(g, is_of, &e);
     return 0;
 }
 

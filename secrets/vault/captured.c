@@ -1,5 +1,6 @@
-/* Keeps captured values in a list, the last used first, and drops from its end beyond CAPTURED_MAX.
- * captured_rewrite.c finds them in replies. */
+/* Keeps captured values in a list, the last used first. Beyond CAPTURED_MAX the policy that has
+ * most loses the one that it used longest ago, so that no policy's replies push out what others
+ * have. captured_rewrite.c finds them in replies. */
 #include "captured.h"
 
 #include <stdlib.h>
@@ -8,29 +9,64 @@
 
 /* ---- what is kept ---- */
 
+/* What one policy has. It is there as long as it has something. */
+struct share {
+    size_t n;
+    LIST_ENTRY(share) link;
+    char policy[];
+};
+
 struct kept {
     char *owner, *secret;
     struct secret *value;
+    struct share *share;
     TAILQ_ENTRY(kept) link;
 };
 
 struct captured {
     size_t n;
+    LIST_HEAD(, share) shares;
     TAILQ_HEAD(kept_list, kept) list; /* last used first */
 };
 
 struct captured *captured_new(void)
 {
     struct captured *c = calloc(1, sizeof *c);
-    if (c)
+    if (c) {
+        LIST_INIT(&c->shares);
         TAILQ_INIT(&c->list);
+    }
     return c;
+}
+
+static size_t policy_length(const char *owner)
+{
+    return strcspn(owner, "|");
+}
+
+static struct share *share_of(struct captured *c, const char *owner)
+{
+    struct share *s;
+    size_t n = policy_length(owner);
+    LIST_FOREACH(s, &c->shares, link)
+    if (strncmp(s->policy, owner, n) == 0 && s->policy[n] == 0)
+        return s;
+    s = calloc(1, sizeof *s + n + 1);
+    if (s == NULL)
+        return NULL;
+    memcpy(s->policy, owner, n);
+    LIST_INSERT_HEAD(&c->shares, s, link);
+    return s;
 }
 
 static void drop(struct captured *c, struct kept *k)
 {
     TAILQ_REMOVE(&c->list, k, link);
     c->n--;
+    if (--k->share->n == 0) {
+        LIST_REMOVE(k->share, link);
+        free(k->share);
+    }
     secret_unref(k->value);
     free(k->owner);
     free(k->secret);
@@ -76,6 +112,20 @@ struct secret *captured_get(struct captured *c, const char *owner, const char *s
     return k ? k->value : NULL;
 }
 
+static void make_room(struct captured *c)
+{
+    struct share *s, *most = LIST_FIRST(&c->shares);
+    struct kept *k;
+    LIST_FOREACH(s, &c->shares, link)
+    if (s->n > most->n)
+        most = s;
+    TAILQ_FOREACH_REVERSE(k, &c->list, kept_list, link)
+    if (k->share == most) {
+        drop(c, k);
+        return;
+    }
+}
+
 int captured_put(struct captured *c, const char *owner, const char *secret, struct secret *value)
 {
     struct kept *k = find(c, owner, secret);
@@ -86,8 +136,13 @@ int captured_put(struct captured *c, const char *owner, const char *secret, stru
         return 0;
     }
     k = calloc(1, sizeof *k);
-    if (k == NULL)
+    struct share *share = k ? share_of(c, owner) : NULL;
+    if (share == NULL) {
+        free(k);
         return -1;
+    }
+    share->n++;
+    k->share = share;
     k->owner = strdup(owner);
     k->secret = strdup(secret);
     k->value = secret_ref(value);
@@ -98,7 +153,7 @@ int captured_put(struct captured *c, const char *owner, const char *secret, stru
         return -1;
     }
     if (c->n > CAPTURED_MAX)
-        drop(c, TAILQ_LAST(&c->list, kept_list));
+        make_room(c);
     return 0;
 }
 

@@ -7,7 +7,7 @@
 #include "capture.h"
 #include "err.h"
 
-enum { CAPTURED_MAX = 4096 }; /* values kept; the one unused longest goes first */
+enum { CAPTURED_MAX = 4096 }; /* values kept; beyond, one of the policy's that has most goes */
 
 /* body: of a reply. Every found value is replaced by its placeholder, wherever in the body it
  * stands. A field that names what holds an AWS key (AccessKeyId, SecretAccessKey, SessionToken) has

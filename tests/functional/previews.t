@@ -528,17 +528,20 @@ def gone(s):
 
 
 def revoked(t, s, c, box, neighbour):
-    p, app, other = Preview(c, box), Preview(c, box, "app"), Preview(c, neighbour)
-    link, mine, theirs = Preview(c, box), p.follow(), app.follow()
-    seen_by = looks(p, mine)
-    others_open = looks(app, theirs) + looks(other, other.follow())
-    t.ok(seen_by, "a WebSocket and a connection of a preview")
+    p, app, number, port, other = [Preview(c, x, y) for x, y in (
+        (box, "web"), (box, "app"), (box, 8000), (box, 9000), (neighbour, "web"))]
+    link, mine, theirs, its = Preview(c, box), p.follow(), app.follow(), number.follow()
+    seen_by = looks(p, mine) + looks(app, theirs) + looks(number, its)
+    others_open = looks(other, other.follow())
+    t.eq(len(seen_by), 6, "a WebSocket and a connection of a preview, by two names of the port and by its number")
     c.ask("DELETE", BASE + "/%s/previews/web" % box)
     t.ok(tap.wait_for(lambda: ended(seen_by), 5, 0.05), "revoked: what is open ends, a WebSocket too")
     t.eq([p.code(token=True), p.code(cookie=mine), link.code("/?" + link.link.partition("?")[2])],
          [(401, "preview_login")] * 3, "token, cookie and link are good no more")
-    t.eq((app.ask(cookie=theirs)[0], app.ask(token=True)[0], other.ask(token=True)[0]), (200, 200, 200),
-         "another service's are, and another sandbox's")
+    t.eq([app.code(cookie=theirs), app.code(token=True), number.code(cookie=its), number.code(token=True)],
+         [(401, "preview_login")] * 4, "nor what was given out for its port by another name or by number")
+    t.eq((port.ask(token=True)[0], other.ask(token=True)[0]), (502, 200),
+         "another port's are (nothing listens there), and another sandbox's")
     t.eq(select.select(others_open, (), (), 0)[0], [], "and what is open of those stays")
     t.ok(s.d.wait_records(1, "lifecycle", event="preview_revoked", detail="web"), "it is on record")
     t.eq(c.ask("DELETE", BASE + "/%s/previews/web" % box), None, "again is no error")
@@ -546,8 +549,7 @@ def revoked(t, s, c, box, neighbour):
     t.eq(again.ask(cookie=again.follow())[0], 200, "a new link lets in again")
     r = s.d.command("sandbox", "preview", "--revoke", box, "--socket", s.d.socket)
     t.ok((r.returncode, r.stdout) == (0, ""), "durward sandbox preview --revoke", r)
-    t.eq([again.code(token=True)[0], app.code(cookie=theirs)[0], app.code(token=True)[0], other.ask(token=True)[0]],
-         [401, 401, 401, 200], "ends those of all services of the sandbox, and no other's")
+    t.eq([again.code(token=True)[0], port.code(token=True)[0], other.ask(token=True)[0]], [401, 401, 200], "ends those of all services of the sandbox, and no other's")
     for words in (["--revoke"], [box], ["--revoke", "--ttl", "1m", box], ["--revoke", box, "web", "more"]):
         r = s.d.command("sandbox", "preview", *words, "--socket", s.d.socket)
         t.ok(r.returncode == 2 and r.stdout == "" and "usage: " in r.stderr, "usage: %s" % words, r)

@@ -302,7 +302,29 @@ static void test_kept(void)
         put(c, owner, "x", "v");
         CU_ASSERT(has(c, "p|b", "x", "two")); /* used all the time */
     }
-    CU_ASSERT(has(c, "q|", "x", NULL) && has(c, "p|s1", "x", "v"));
+    CU_ASSERT(has(c, "p|s0", "x", NULL) && has(c, "p|s2", "x", "v"));
+    captured_free(c);
+}
+
+/* However many values one policy's replies bring, others keep theirs: those of a kept home are what
+ * its next file is made of. */
+static void test_shares(void)
+{
+    struct captured *c = captured_new();
+    char owner[40];
+    put(c, "home|a", "x", "one");
+    put(c, "home|a", "y", "two");
+    put(c, "homely|a", "x", "three"); /* another policy */
+    for (int i = 0; i < 2 * CAPTURED_MAX; i++) {
+        snprintf(owner, sizeof owner, "p|s%d", i);
+        put(c, owner, "x", "v");
+    }
+    CU_ASSERT(has(c, "home|a", "x", "one") && has(c, "home|a", "y", "two"));
+    CU_ASSERT(has(c, "homely|a", "x", "three"));
+    snprintf(owner, sizeof owner, "p|s%d", CAPTURED_MAX + 2); /* the last that went */
+    CU_ASSERT(has(c, owner, "x", NULL));
+    snprintf(owner, sizeof owner, "p|s%d", CAPTURED_MAX + 3);
+    CU_ASSERT(has(c, owner, "x", "v"));
     captured_free(c);
 }
 
@@ -341,6 +363,7 @@ void suite_captured(void)
     CU_add_test(s, "XML", test_xml);
     CU_add_test(s, "AWS keys", test_pair);
     CU_add_test(s, "what is kept", test_kept);
+    CU_add_test(s, "shares of policies", test_shares);
     CU_add_test(s, "how much of it is told together", test_list_bounds);
 }
 

@@ -174,8 +174,32 @@ enum postgres_setting_kind postgres_setting_kind(struct slice name)
 
 bool postgres_encoding_ok(struct slice v)
 {
-    v = slice_trim(v);
-    return slice_ieq_str(v, "utf8") || slice_ieq_str(v, "utf-8") || slice_ieq_str(v, "unicode");
+    char name[sizeof "unicode"];
+    size_t n = 0;
+    for (size_t i = 0; i < v.n; i++) {
+        if (!ascii_is_alnum(v.p[i]))
+            continue;
+        if (n == sizeof name)
+            return false;
+        name[n++] = v.p[i];
+    }
+    struct slice s = {name, n};
+    return slice_ieq_str(s, "utf8") || slice_ieq_str(s, "unicode");
+}
+
+int postgres_bool(struct slice v)
+{
+    static const struct {
+        const char *word;
+        size_t least; /* letters that tell it from the others */
+        int value;
+    } words[] = {{"true", 1, 1}, {"false", 1, 0}, {"yes", 1, 1}, {"no", 1, 0},
+                 {"on", 2, 1},   {"off", 2, 0},   {"1", 1, 1},   {"0", 1, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (v.n >= words[i].least && v.n <= strlen(words[i].word) &&
+            slice_ieq(v, (struct slice){words[i].word, v.n}))
+            return words[i].value;
+    return -1;
 }
 
 /* ---- writing ---- */

@@ -57,7 +57,10 @@ enum postgres_setting_kind {
     POSTGRES_SETTING_READING,   /* how the server reads a statement, or what code it loads */
 };
 enum postgres_setting_kind postgres_setting_kind(struct slice name);
+/* UTF-8, by any spelling: of the name of an encoding the server reads letters and digits alone. */
 bool postgres_encoding_ok(struct slice value);
+/* A boolean as the server reads one, who takes what begins a word: 1, 0; -1: it is none. */
+int postgres_bool(struct slice value);
 
 /* Writing: begin, texts, end. -1: out is full. */
 int postgres_startup_begin(struct buf *out) WUNUSED;

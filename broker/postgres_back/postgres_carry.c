@@ -123,8 +123,17 @@ static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     postgres_carry_stop(arg, "postgres_seconds", "57P05", "the session's time is over");
 }
 
+/* The server's number of the session, as bytes on the wire; empty: it has said none. */
+static struct slice process_of(const struct postgres_session *s, unsigned char to[4])
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)(s->key.process >> (24 - 8 * i));
+    return (struct slice){(const char *)to, s->key.process ? 4 : 0};
+}
+
 int postgres_carry_begin(struct postgres_session *s)
 {
+    unsigned char number[4];
     unsigned seconds = s->request.rule->postgres->seconds;
     s->state = SESSION_RUNNING;
     s->reader.phase = POSTGRES_SESSION;
@@ -141,7 +150,7 @@ int postgres_carry_begin(struct postgres_session *s)
         postgres_session_refuse(s, "memory", "");
         return -1;
     }
-    (void)broker_stream_send(s->stream, BROKER_OPENED, SLICE(""));
+    (void)broker_stream_send(s->stream, BROKER_OPENED, process_of(s, number));
     (void)send_down(s);
     return 0;
 }

@@ -116,11 +116,19 @@ static void turn(struct postgres_client *c)
     io_deadline(c->io, c->of->front->limits.tunnel_seconds);
 }
 
-static int on_opened(struct postgres_client *c)
+/* process: the server's number of the session, which notifications and its own functions say, too;
+ * empty: it has none. The key beside it is ours. */
+static int on_opened(struct postgres_client *c, struct slice process)
 {
     struct buf *out = io_out(c->io), key;
+    uint32_t number;
     if (c->state != CLIENT_WAITING)
         return -1;
+    if (process.n > 0) {
+        if (postgres_take_u32(&process, &number) < 0 || process.n > 0)
+            return -1;
+        c->key.process = number;
+    }
     buf_init(&key, 8);
     int r = postgres_put_u32(&key, c->key.process) < 0 || postgres_put_u32(&key, c->key.key) < 0 ||
                     postgres_put_authentication(out, 0, SLICE("")) < 0 ||
@@ -173,7 +181,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
     ssize_t nul;
     switch (type) {
     case BROKER_OPENED:
-        return on_opened(c);
+        return on_opened(c, s);
     case BROKER_DATA:
         return on_data(c, s);
     case BROKER_REFUSED:
@@ -223,9 +231,8 @@ static int judge_setting(const struct postgres_setting *s)
     case POSTGRES_SETTING_ENCODING:
         return postgres_encoding_ok(v) || slice_eq_str(v, "auto") ? 1 : -1;
     case POSTGRES_SETTING_READING:
-        return (slice_ieq_str(s->name, "standard_conforming_strings") && slice_ieq_str(v, "on")) ||
-                       (slice_ieq_str(s->name, "replication") &&
-                        (slice_ieq_str(v, "false") || slice_ieq_str(v, "off")))
+        return (slice_ieq_str(s->name, "standard_conforming_strings") && postgres_bool(v) == 1) ||
+                       (slice_ieq_str(s->name, "replication") && postgres_bool(v) == 0)
                    ? 1
                    : -1;
     default:

@@ -179,8 +179,8 @@ def memory(t, box, d, scanner):
 
 
 def driver(t, d, server):
-    """PyMySQL: the clients' environment's, or the system's."""
-    box = durward.Sandbox(d, binds=durward.client_binds("venv"))
+    """PyMySQL (the clients' environment's, or the system's), and mysql2 for Node."""
+    box = durward.Sandbox(d, binds=durward.client_binds("venv", "node_modules"))
     pythons = [p for p in (os.path.join(durward.clients_dir(), "venv/bin/python"), "/usr/bin/python3")
                if box.sh(p + " -c 'import pymysql'")[0] == 0]
     if not pythons:
@@ -188,6 +188,12 @@ def driver(t, d, server):
     else:
         status, out, err = box.sh("%s %s/inside/mysql_driver.py %s" % (pythons[0], HERE, HOST), timeout=60)
         t.eq((status, out.strip()), (0, "ok"), "PyMySQL: " + err[-300:])
+    modules = os.path.join(durward.clients_dir(), "node_modules")
+    if not os.path.isdir(modules + "/mysql2"):
+        t.skip("mysql2", "the clients' environment has none (tests/functional/clients/setup)")
+    else:
+        status, out, err = box.sh("NODE_PATH=%s node %s/inside/mysql_driver.js %s" % (modules, HERE, HOST), timeout=60)
+        t.eq((status, out.strip()), (0, "ok"), "mysql2: " + err[-300:])
     box.close()
 
 

@@ -233,9 +233,19 @@ def tools(t, d, server):
 
 
 def driver(t, d, server):
-    """psycopg 3."""
+    """psycopg 3, asyncpg, and for Node pg and postgres."""
     python = os.path.join(durward.clients_dir(), "venv/bin/python")
-    box = durward.Sandbox(d, binds=durward.client_binds("venv"))
+    box = durward.Sandbox(d, binds=durward.client_binds("venv", "node_modules"))
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
+    modules = os.path.join(durward.clients_dir(), "node_modules")
+    for name, there, line in (("asyncpg", "%s -c 'import asyncpg'" % python, "%s %s/postgres_asyncpg.py" % (python, inside)),
+                              ("pg and postgres", "test -d %s/pg -a -d %s/postgres" % (modules, modules),
+                               "NODE_PATH=%s node %s/postgres_driver.js" % (modules, inside))):
+        if box.sh(there)[0] != 0:
+            t.skip(name, "the clients' environment has none (tests/functional/clients/setup)")
+            continue
+        status, out, err = box.sh("%s %s" % (line, HOST), timeout=60)
+        t.eq((status, out.strip()), (0, "ok"), name + ": " + err[-300:])
     if box.sh("%s -c 'import psycopg'" % python)[0] != 0:
         t.skip("psycopg", "the clients' environment has none (tests/functional/clients/setup)")
     else:
@@ -243,9 +253,9 @@ def driver(t, d, server):
             os.path.dirname(os.path.abspath(__file__)), "inside/postgres_driver.py"), HOST), timeout=60)
         said = json.loads(out) if status == 0 else {"error": err}
         t.eq({k: said.get(k) for k in ("prepared", "pipeline", "after", "copy", "cursor", "cancelled",
-                                       "status", "unicode")},
+                                       "process", "status", "unicode")},
              {"prepared": ["row 1", "row 2", "row 3"], "pipeline": [1, 2], "after": "limited",
-              "copy": 1000, "cursor": 100, "cancelled": True, "status": "IDLE", "unicode": True},
+              "copy": 1000, "cursor": 100, "cancelled": True, "process": True, "status": "IDLE", "unicode": True},
              "psycopg 3")
         t.ok(said.get("refused", [""])[0] == "42501" and "change of the role" in said["refused"][1],
              "a refusal within a pipeline", str(said))

@@ -347,7 +347,18 @@ static void test_settings(void)
     CU_ASSERT_EQUAL(postgres_setting_kind(S("search_path")), POSTGRES_SETTING_FREE);
     CU_ASSERT_EQUAL(postgres_setting_kind(S("replication")), POSTGRES_SETTING_READING);
     CU_ASSERT(postgres_encoding_ok(S("utf8")) && postgres_encoding_ok(S("UTF-8")));
+    CU_ASSERT(postgres_encoding_ok(S("'utf-8'")) &&
+              postgres_encoding_ok(S(" UTF_8"))); /* asyncpg */
+    CU_ASSERT(postgres_encoding_ok(S("Unicode")));
     CU_ASSERT(!postgres_encoding_ok(S("SJIS")) && !postgres_encoding_ok(S("")));
+    CU_ASSERT(!postgres_encoding_ok(S("utf88")) && !postgres_encoding_ok(S("unicodex")));
+    CU_ASSERT(!postgres_encoding_ok(S("utf8,utf8")) && !postgres_encoding_ok(S("utf")));
+    CU_ASSERT(postgres_bool(S("ON")) == 1 && postgres_bool(S("t")) == 1 &&
+              postgres_bool(S("1")) == 1);
+    CU_ASSERT(postgres_bool(S("of")) == 0 && postgres_bool(S("No")) == 0 &&
+              postgres_bool(S("0")) == 0);
+    CU_ASSERT(postgres_bool(S("o")) == -1 && postgres_bool(S("")) == -1 &&
+              postgres_bool(S("onn")) == -1);
 }
 
 static void test_packets_written(void)

@@ -44,6 +44,10 @@ with psycopg.connect(dsn, autocommit=True) as c:
             c.execute("DO $$BEGIN NULL; END$$")
     except psycopg.errors.InsufficientPrivilege as e:
         said["do"] = str(e)
+    c.execute("LISTEN news")
+    c.execute("NOTIFY news, 'hello'")
+    heard = next(c.notifies(timeout=10))
+    said["process"] = {heard.pid, c.info.backend_pid} == {c.execute("SELECT pg_backend_pid()").fetchone()[0]}
     said["status"] = c.info.transaction_status.name
     said["unicode"] = c.execute("SELECT %s::text", ["é€😀"]).fetchone()[0] == "é€😀"
 print(json.dumps(said))

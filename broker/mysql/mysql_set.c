@@ -1,5 +1,6 @@
 /* SET: settings of a session's own, of which a few would change how its statements are read, who it
  * is or what it may write. */
+#include "buf.h"
 #include "mysql_handshake.h"
 #include "mysql_reading.h"
 #include "mysql_words.h"
@@ -44,10 +45,107 @@ static void read_charset(struct mysql_reading *x)
         mysql_reading_refuse(x, "a character set in which statements may be read differently");
 }
 
+/* ---- sql_mode: an expression, as drivers and frameworks write it ---- */
+
+/* It is read twice at once: as what it makes of a session that has no mode, and of one that has one
+ * of those that are harmless. With both it has to be a list of such. So what stands beside the
+ * session's own modes is set off by a comma, and no two parts make one word. */
+struct modes {
+    struct buf none, one;
+    unsigned depth;
+};
+
+enum { MODES_MAX = 2048, MODES_DEPTH = 8 };
+
+static bool modes_add(struct modes *m, struct slice none, struct slice one)
+{
+    return buf_append(&m->none, none.p, none.n) == 0 && buf_append(&m->one, one.p, one.n) == 0;
+}
+
+static bool takes(struct mysql_reading *x, char sign)
+{
+    bool is = mysql_is_sign(&x->token, sign);
+    if (is)
+        mysql_reading_next(x);
+    return is;
+}
+
+/* @@sql_mode, of the session. */
+static bool read_own_mode(struct mysql_reading *x, struct modes *m)
+{
+    mysql_reading_next(x);
+    if (mysql_is_word(&x->token, "session") || mysql_is_word(&x->token, "local")) {
+        mysql_reading_next(x);
+        if (!takes(x, '.'))
+            return false;
+    }
+    bool is = mysql_is_word(&x->token, "sql_mode");
+    if (is)
+        mysql_reading_next(x);
+    return is && modes_add(m, SLICE(""), SLICE("strict_all_tables"));
+}
+
+static bool read_mode(struct mysql_reading *x, struct modes *m);
+
+/* CONCAT(expression, ...) */
+static bool read_joined(struct mysql_reading *x, struct modes *m)
+{
+    do {
+        mysql_reading_next(x); /* from the function's name onto "(", or from "," */
+        if (!read_mode(x, m))
+            return false;
+    } while (mysql_is_sign(&x->token, ','));
+    return takes(x, ')');
+}
+
+/* REPLACE(expression, 'MODE', ''): a mode less. */
+static bool read_less(struct mysql_reading *x, struct modes *m)
+{
+    mysql_reading_next(x);
+    if (!read_mode(x, m) || !takes(x, ','))
+        return false;
+    bool good = x->token.kind == MYSQL_STRING && slice_find(x->token.text, ',') < 0 &&
+                mysql_modes_ok(x->token.text);
+    mysql_reading_next(x);
+    good = good && takes(x, ',') && x->token.kind == MYSQL_STRING && x->token.text.n == 0;
+    mysql_reading_next(x);
+    return good && takes(x, ')');
+}
+
+static bool read_mode(struct mysql_reading *x, struct modes *m)
+{
+    bool good = m->depth < MODES_DEPTH;
+    if (!good)
+        return false;
+    if (x->token.kind == MYSQL_STRING) {
+        good = modes_add(m, x->token.text, x->token.text);
+        mysql_reading_next(x);
+        return good;
+    }
+    if (x->token.kind == MYSQL_SYSTEM)
+        return read_own_mode(x, m);
+    bool joined = mysql_is_word(&x->token, "concat");
+    if (!joined && !mysql_is_word(&x->token, "replace"))
+        return false;
+    mysql_reading_next(x);
+    if (!mysql_is_sign(&x->token, '('))
+        return false;
+    m->depth++;
+    good = joined ? read_joined(x, m) : read_less(x, m);
+    m->depth--;
+    return good;
+}
+
 static void read_modes(struct mysql_reading *x)
 {
-    bool good = x->token.kind == MYSQL_STRING && mysql_modes_ok(x->token.text);
-    if (!good || !value_ends(x))
+    struct modes m = {.depth = 0};
+    buf_init(&m.none, MODES_MAX);
+    buf_init(&m.one, MODES_MAX);
+    bool good = read_mode(x, &m) && (mysql_reading_end(x) || mysql_is_sign(&x->token, ',')) &&
+                mysql_modes_ok(buf_slice(&m.none)) && mysql_modes_ok(buf_slice(&m.one));
+    buf_free(&m.none);
+    buf_free(&m.one);
+    if (!good)
         mysql_reading_refuse(x, "a mode in which statements may be read differently");
 }
 

@@ -195,6 +195,53 @@ static void test_statements(void)
     CU_ASSERT_PTR_NOT_NULL(judged(&reading, "SELECT * FROM t, other.t"));
 }
 
+/* sql_mode, as MariaDB's and MySQL's own connectors, Rails and Laravel set it; and what would make
+ * of it a mode in which quotes or backslashes are read otherwise. */
+static void test_modes(void)
+{
+    static const char *const good[] = {
+        "SET sql_mode=CONCAT(@@sql_mode,',STRICT_TRANS_TABLES'), autocommit=1",
+        "SET @@SESSION.sql_mode = CONCAT(@@session.sql_mode, ',STRICT_ALL_TABLES'), "
+        "@@SESSION.wait_timeout = 1",
+        "SET sql_mode = REPLACE(REPLACE(REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', ''), "
+        "'STRICT_ALL_TABLES', ''), 'TRADITIONAL', '')",
+        "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_bin', SESSION sql_mode = 'NO_ZERO_DATE,TRADITIONAL'",
+        "SET sql_mode = concat('TRADITIONAL,', @@local.sql_mode, ',', '')",
+        "SET session_track_system_variables = CONCAT(@@global.session_track_system_variables, "
+        "',x')"};
+    static const char *const bad[] = {
+        "SET sql_mode = 'ANSI'",
+        "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",
+        "SET sql_mode = CONCAT(@@sql_mode, 'STRICT_ALL_TABLES')", /* one word with the last */
+        "SET sql_mode = CONCAT('ANSI', @@sql_mode, '_QUOTES')",
+        "SET sql_mode = CONCAT('ANSI', '_QUOTES')",
+        "SET sql_mode = CONCAT('ANSI_', REPLACE(@@sql_mode, 'TRADITIONAL', ''), 'QUOTES')",
+        "SET sql_mode = REPLACE(@@sql_mode, 'STRICT_ALL_TABLES', 'ANSI')",
+        "SET sql_mode = REPLACE(@@sql_mode, 'STRICT_ALL_TABLES', @x)",
+        "SET sql_mode = REPLACE(@@sql_mode, '_ALL', '')",
+        "SET sql_mode = REPLACE(@@sql_mode, ',', '')",
+        "SET sql_mode = @@global.sql_mode",
+        "SET sql_mode = @@other.sql_mode",
+        "SET sql_mode = @@version",
+        "SET sql_mode = @old",
+        "SET sql_mode = IFNULL(@old, '')",
+        "SET sql_mode = 4",
+        "SET sql_mode = 'TRADITIONAL' 'X'",
+        "SET sql_mode = CONCAT('ANSI' , '\\_QUOTES')",
+        "SET sql_mode = CONCAT(@@sql_mode, ',TRADITIONAL') + 4",
+        "SET sql_mode = CONCAT(@@sql_mode, ',TRADITIONAL'",
+        "SET sql_mode = "
+        "CONCAT(CONCAT(CONCAT(CONCAT(CONCAT(CONCAT(CONCAT(CONCAT(CONCAT('')))))))))"};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        CU_ASSERT_PTR_NULL(judged(&reading, good[i]));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        const char *why = judged(&reading, bad[i]);
+        CU_ASSERT_PTR_NOT_NULL(why);
+        if (why == NULL)
+            printf("# %s\n", bad[i]);
+    }
+}
+
 /* What other sessions of the login say: by its tables, by commands and by databases. */
 static void test_activity(void)
 {
@@ -246,6 +293,7 @@ void tap_suites(void)
     CU_add_test(s, "logins", test_logins);
     CU_add_test(s, "proofs", test_proofs);
     CU_add_test(s, "statements", test_statements);
+    CU_add_test(s, "modes", test_modes);
     CU_add_test(s, "what other sessions say", test_activity);
     CU_add_test(s, "fingerprints", test_prints);
 }

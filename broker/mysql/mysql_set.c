@@ -47,19 +47,19 @@ static void read_charset(struct mysql_reading *x)
 
 /* ---- sql_mode: an expression, as drivers and frameworks write it ---- */
 
-/* It is read twice at once: as what it makes of a session that has no mode, and of one that has one
- * of those that are harmless. With both it has to be a list of such. So what stands beside the
- * session's own modes is set off by a comma, and no two parts make one word. */
+/* It is read as what it makes of a session that has one of the harmless modes, and that has to be a
+ * list of such. So what stands beside the session's own modes is set off by a comma, and no two
+ * parts make one word. */
 struct modes {
-    struct buf none, one;
+    struct buf list;
     unsigned depth;
 };
 
 enum { MODES_MAX = 2048, MODES_DEPTH = 8 };
 
-static bool modes_add(struct modes *m, struct slice none, struct slice one)
+static bool modes_add(struct modes *m, struct slice text)
 {
-    return buf_append(&m->none, none.p, none.n) == 0 && buf_append(&m->one, one.p, one.n) == 0;
+    return buf_append(&m->list, text.p, text.n) == 0;
 }
 
 static bool takes(struct mysql_reading *x, char sign)
@@ -82,7 +82,7 @@ static bool read_own_mode(struct mysql_reading *x, struct modes *m)
     bool is = mysql_is_word(&x->token, "sql_mode");
     if (is)
         mysql_reading_next(x);
-    return is && modes_add(m, SLICE(""), SLICE("strict_all_tables"));
+    return is && modes_add(m, SLICE("strict_all_tables"));
 }
 
 static bool read_mode(struct mysql_reading *x, struct modes *m);
@@ -118,7 +118,7 @@ static bool read_mode(struct mysql_reading *x, struct modes *m)
     if (!good)
         return false;
     if (x->token.kind == MYSQL_STRING) {
-        good = modes_add(m, x->token.text, x->token.text);
+        good = modes_add(m, x->token.text);
         mysql_reading_next(x);
         return good;
     }
@@ -139,12 +139,10 @@ static bool read_mode(struct mysql_reading *x, struct modes *m)
 static void read_modes(struct mysql_reading *x)
 {
     struct modes m = {.depth = 0};
-    buf_init(&m.none, MODES_MAX);
-    buf_init(&m.one, MODES_MAX);
+    buf_init(&m.list, MODES_MAX);
     bool good = read_mode(x, &m) && (mysql_reading_end(x) || mysql_is_sign(&x->token, ',')) &&
-                mysql_modes_ok(buf_slice(&m.none)) && mysql_modes_ok(buf_slice(&m.one));
-    buf_free(&m.none);
-    buf_free(&m.one);
+                mysql_modes_ok(buf_slice(&m.list));
+    buf_free(&m.list);
     if (!good)
         mysql_reading_refuse(x, "a mode in which statements may be read differently");
 }

@@ -24,6 +24,7 @@ enum key {
     KEY_CONST,
     KEY_COPY,
     KEY_DEFELEM,
+    KEY_DEFINE,
     KEY_DEFNAME,
     KEY_DISCARD,
     KEY_FIELDS,
@@ -63,6 +64,7 @@ static const struct {
     {"A_Const", KEY_CONST},
     {"CopyStmt", KEY_COPY},
     {"DefElem", KEY_DEFELEM},
+    {"DefineStmt", KEY_DEFINE},
     {"defname", KEY_DEFNAME},
     {"DiscardStmt", KEY_DISCARD},
     {"fields", KEY_FIELDS},
@@ -135,6 +137,7 @@ static const struct {
     {"CreateDomainStmt", STATEMENT_DEFINE},
     {"AlterDomainStmt", STATEMENT_DEFINE},
     {"CreateStatsStmt", STATEMENT_DEFINE},
+    {"DefineStmt", STATEMENT_DEFINE}, /* of collations alone */
     {"AlterStatsStmt", STATEMENT_DEFINE},
     {"RefreshMatViewStmt", STATEMENT_DEFINE},
     {"ReindexStmt", STATEMENT_DEFINE},
@@ -152,10 +155,10 @@ static const struct {
 /* What a statement of STATEMENT_DEFINE may alter, rename or drop. Others are code, rights, roles,
  * or ways to other servers. */
 static const char *const objects[] = {
-    "OBJECT_TABLE",         "OBJECT_INDEX",  "OBJECT_VIEW",          "OBJECT_MATVIEW",
-    "OBJECT_SEQUENCE",      "OBJECT_SCHEMA", "OBJECT_COLUMN",        "OBJECT_ATTRIBUTE",
-    "OBJECT_TYPE",          "OBJECT_DOMAIN", "OBJECT_DOMCONSTRAINT", "OBJECT_TABCONSTRAINT",
-    "OBJECT_STATISTIC_EXT",
+    "OBJECT_TABLE",         "OBJECT_INDEX",     "OBJECT_VIEW",          "OBJECT_MATVIEW",
+    "OBJECT_SEQUENCE",      "OBJECT_SCHEMA",    "OBJECT_COLUMN",        "OBJECT_ATTRIBUTE",
+    "OBJECT_TYPE",          "OBJECT_DOMAIN",    "OBJECT_DOMCONSTRAINT", "OBJECT_TABCONSTRAINT",
+    "OBJECT_STATISTIC_EXT", "OBJECT_COLLATION",
 };
 
 struct text { /* a value, unescaped; longer ones are nobody's name */
@@ -344,6 +347,9 @@ static void on_text(struct walk *w, enum key key)
     if (in->key == KEY_DISCARD && key == KEY_TARGET &&
         slice_eq_str(text_of(&w->value), "DISCARD_ALL"))
         w->s->marks |= STATEMENT_ROLE;
+    if (in->key == KEY_DEFINE && key == KEY_KIND &&
+        slice_eq_str(text_of(&w->value), "OBJECT_COLLATION"))
+        above_mut(w, 0)->due = false; /* which orders text, and runs nothing */
     if (in->key == KEY_TRANSACTION && key == KEY_KIND &&
         (slice_eq_str(text_of(&w->value), "TRANS_STMT_PREPARE") ||
          slice_ends(text_of(&w->value), SLICE("_PREPARED"))))
@@ -387,6 +393,10 @@ static void on_leave(struct walk *w, const struct frame *f)
     case KEY_COPY:
         w->s->classes |= f->from ? STATEMENT_WRITE : STATEMENT_READ;
         break;
+    case KEY_DEFINE:
+        if (f->due)
+            refuse(w, "a kind of object that is not carried");
+        break;
     case KEY_LOCK:
         w->s->classes |= f->due ? STATEMENT_WRITE : STATEMENT_READ;
         break;
@@ -412,7 +422,7 @@ static int enter(struct walk *w, enum key key, bool array)
         return -1;
     w->frames[w->depth++] = (struct frame){.key = (unsigned char)key, .array = array};
     struct frame *f = above_mut(w, 0);
-    f->due = key == KEY_LOCK && !array;
+    f->due = (key == KEY_LOCK || key == KEY_DEFINE) && !array;
     if (key == KEY_SET && !array) {
         w->set_kind[0] = 0;
         w->set_name = w->set_to = (struct text){.n = 0};

@@ -314,13 +314,13 @@ static void test_shares(void)
     char owner[40];
     put(c, "home|a", "x", "one");
     put(c, "home|a", "y", "two");
-    put(c, "homely|a", "x", "three"); /* another policy */
+    put(c, "pp|a", "x", "three"); /* another policy */
     for (int i = 0; i < 2 * CAPTURED_MAX; i++) {
         snprintf(owner, sizeof owner, "p|s%d", i);
         put(c, owner, "x", "v");
     }
     CU_ASSERT(has(c, "home|a", "x", "one") && has(c, "home|a", "y", "two"));
-    CU_ASSERT(has(c, "homely|a", "x", "three"));
+    CU_ASSERT(has(c, "pp|a", "x", "three"));
     snprintf(owner, sizeof owner, "p|s%d", CAPTURED_MAX + 2); /* the last that went */
     CU_ASSERT(has(c, owner, "x", NULL));
     snprintf(owner, sizeof owner, "p|s%d", CAPTURED_MAX + 3);

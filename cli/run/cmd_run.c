@@ -161,6 +161,7 @@ static struct config *load(const struct run_options *o, struct run_profile *p,
         .logins = l->use,
         .n_logins = l->n,
         .telemetry = o->telemetry,
+        .inside = o->inside,
     };
     p->logged_in = config_flags_login(&flags);
     struct config *c = config_with_flags(base, &flags, err);

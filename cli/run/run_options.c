@@ -2,6 +2,8 @@
  * place of its name, the value is not printed again. */
 #include "run_options.h"
 
+#include "profile.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,8 @@ enum {
     OPT_HOME,
     OPT_TELEMETRY,
     OPT_LOGIN,
+    OPT_LOGIN_INSIDE,
+    OPT_LOGIN_KEPT,
     OPT_VOLUME,
     OPT_USE
 };
@@ -32,6 +36,9 @@ const struct arg_option run_arg_options[] = {
     {OPT_HOME, "home", "NAME", "keep $HOME, by this name (default: one a profile and directory)"},
     {OPT_LOGIN, "login", "NAME[@ENTRY,...][=FILE]",
      "use the login that a program has on this host (durward login ls); may repeat"},
+    {OPT_LOGIN_INSIDE, "login-inside", NULL,
+     "let the profile's program log in by itself; its login stays with its home"},
+    {OPT_LOGIN_KEPT, "login-kept", NULL, "go on with that login; no other one can be made inside"},
     {OPT_TELEMETRY, "telemetry", NULL, "with the hosts that the profile's program reports to"},
     {OPT_SECRET, "secret", "NAME@HOST[:HEADER][,HOST]",
      "use the environment variable NAME for these hosts"},
@@ -127,6 +134,12 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return EXIT_OK;
     case OPT_TELEMETRY:
         o->telemetry = true;
+        return EXIT_OK;
+    case OPT_LOGIN_INSIDE:
+    case OPT_LOGIN_KEPT:
+        if (o->inside)
+            return args_usage(cmd, "one of --login-inside and --login-kept, once");
+        o->inside = id == OPT_LOGIN_KEPT ? PROFILE_KEPT : PROFILE_LOGIN;
         return EXIT_OK;
     case OPT_WORKDIR:
         o->workdir = v;

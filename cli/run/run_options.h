@@ -16,6 +16,7 @@ struct run_options {
         login;                  /* as given; env: complete "K=V" */
     const char *profile, *home; /* or NULL */
     bool no_bind, view, ask, json, telemetry;
+    unsigned inside;  /* enum profile_inside */
     bool plain;       /* "--" stood before CMD: it is a command, whatever it is called */
     bool own_command; /* the profile's command comes before CMD... */
     int argc;         /* CMD... */

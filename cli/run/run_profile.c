@@ -28,11 +28,19 @@ static const char *named(struct run_options *o)
 int run_profile_load(struct run_options *o, struct run_profile *ret, struct err *err)
 {
     const char *name = named(o);
+    const char *word = o->inside == PROFILE_KEPT ? "login-kept" : "login-inside";
     *ret = (struct run_profile){0};
     if (name == NULL)
-        return o->telemetry ? err_set(err, ERR_PARSE, "--telemetry goes with a profile") : 0;
+        return o->telemetry || o->inside ? err_set(err, ERR_PARSE, "--%s goes with a profile",
+                                                   o->telemetry ? "telemetry" : word)
+                                         : 0;
     o->own_command = o->own_command || o->argc == 0;
     ret->profile = profile_load(name, &ret->file, err);
+    if (ret->profile && o->inside && !profile_inside(ret->profile))
+        return err_set(err, ERR_PARSE,
+                       "--%s: the profile '%s' does not say how its program logs in", word,
+                       profile_name(ret->profile));
+    ret->inside = o->inside;
     return ret->profile ? 0 : -1;
 }
 
@@ -99,6 +107,9 @@ static int add_files(const struct config *c, const struct run_profile *p, struct
     for (size_t i = 0; profile_file(p->profile, i, &path, &text); i++)
         if (add_file(c, p, r, path, text, err) < 0)
             return -1;
+    for (size_t i = 0; p->inside && profile_inside_file(p->profile, i, &path, &text); i++)
+        if (add_file(c, p, r, path, text, err) < 0)
+            return -1;
     return 0;
 }
 
@@ -119,7 +130,10 @@ static int add_home(const struct run_options *o, const struct config *c, struct 
     if (o->home)
         snprintf(name, sizeof name, "%s", o->home);
     else { /* what a program keeps with a key does not fit a login */
-        snprintf(kind, sizeof kind, "%s%s", profile_name(p->profile), p->logged_in ? "-login" : "");
+        snprintf(kind, sizeof kind, "%s%s", profile_name(p->profile),
+                 p->inside      ? "-inside"
+                 : p->logged_in ? "-login"
+                                : "");
         home_name_for(kind, r->cwd, name, sizeof name);
     }
     if (home_open(c, name, &p->home, err) < 0)

@@ -11,6 +11,7 @@ struct run_profile {
     struct profile *profile; /* NULL: none */
     char *file;              /* where it was read from; NULL: built in */
     bool logged_in;          /* by its program's login file */
+    bool inside;             /* it logs in by itself */
     struct home home;
 };
 

@@ -139,7 +139,7 @@ static const char *place_mark(const struct gate *g, const struct identity *who,
     if (bad || s.misplaced)
         return bad ? bad : "secret_blocked";
     bool more = (c->places & PLACE_BODY) && h->body != BODY_NONE; /* the injector counts there */
-    if (c->captured && s.own == 0 && !more) {
+    if (c->captured && s.own == 0 && !more && !c->beside[0]) {
         ret->inject = false;
         return NULL;
     }

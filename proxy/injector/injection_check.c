@@ -56,7 +56,7 @@ static int check_without(const struct rule *rule, struct head *h, struct guard_a
 {
     if (rule->credential == NULL || rule->client_credential == CLIENT_PASS)
         return 0;
-    if (!rule->credential->captured)
+    if (!rule->credential->captured || rule->credential->beside[0])
         return refuse(ret, "grant_denied");
     for (const struct credential *c = rule->credential; c; c = c->other)
         http_head_remove(h, c->header);

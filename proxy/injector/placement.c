@@ -213,8 +213,12 @@ const char *placement_check(const struct placement *f, const struct head *h,
     if (body->state == BODY_BUFFER_WHOLE &&
         !placement_slots_hold(c, f->body, &f->marks, buf_slice(&body->body)))
         return "secret_blocked";
+    bool beside = c->beside[0];
+    if (beside && (body->state != BODY_BUFFER_WHOLE ||
+                   !placement_slots_beside(c, f->body, buf_slice(&body->body))))
+        return "secret_blocked";
     unsigned n = count_marks(f, h, body);
-    return n == c->count || (n == 0 && c->captured) ? NULL : "placeholder_count";
+    return n == c->count || (n == 0 && c->captured && !beside) ? NULL : "placeholder_count";
 }
 
 bool placement_wanted(const struct placement *f, const struct head *h,

@@ -2,6 +2,7 @@
  * lies in a field that the rule names. */
 #include "placement_slots.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -245,4 +246,80 @@ bool placement_slots_hold(const struct credential *c, enum placement_body kind,
     if (!has_mark(marks, body))
         return true;
     return kind == PLACEMENT_JSON ? json_holds(c, marks, body) : form_holds(c, marks, body);
+}
+
+/* ---- beside it ---- */
+
+enum { FIELDS_MAX = 64 };
+
+struct named {
+    struct slice name, text; /* text.p NULL: it is none */
+};
+
+static bool none_twice(const struct named *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (slice_ieq(all[i].name, all[k].name))
+                return false;
+    return true;
+}
+
+/* Each "NAME=TEXT" line. */
+static bool all_there(const struct credential *c, const struct named *all, size_t n)
+{
+    const char *rest = c->beside;
+    struct slice want;
+    while (next_slot(&rest, &want)) {
+        size_t i = 0, eq = (size_t)slice_find(want, '=');
+        struct slice text = {want.p + eq + 1, want.n - eq - 1};
+        while (i < n && !slice_eq(all[i].name, (struct slice){want.p, eq}))
+            i++;
+        if (i == n || all[i].text.p == NULL || !slice_eq(all[i].text, text))
+            return false;
+    }
+    return true;
+}
+
+static bool json_beside(const struct credential *c, struct slice body)
+{
+    struct named all[FIELDS_MAX];
+    const char *key;
+    json_t *v = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL), *item;
+    size_t n = 0;
+    bool ok = json_is_object(v) && json_object_size(v) <= FIELDS_MAX;
+    if (ok)
+        json_object_foreach(v, key, item) all[n++] =
+            (struct named){slice_str(key), {json_string_value(item), json_string_length(item)}};
+    ok = ok && none_twice(all, n) && all_there(c, all, n);
+    json_decref(v);
+    return ok;
+}
+
+/* Names and what stands beside have no escapes; what else is there may. */
+static bool form_beside(const struct credential *c, struct slice body)
+{
+    struct named all[FIELDS_MAX];
+    size_t n = 0;
+    while (body.n > 0) {
+        ssize_t and = slice_find(body, '&');
+        struct slice part = {body.p, and < 0 ? body.n : (size_t) and };
+        ssize_t is = slice_find(part, '=');
+        if (is <= 0 || n == FIELDS_MAX || slice_find(part, ';') >= 0)
+            return false;
+        struct slice name = {part.p, (size_t)is};
+        if (slice_find(name, '%') >= 0 || slice_find(name, '+') >= 0)
+            return false;
+        all[n++] = (struct named){name, {part.p + is + 1, part.n - (size_t)is - 1}};
+        size_t gone = part.n + (and >= 0);
+        body = (struct slice){body.p + gone, body.n - gone};
+    }
+    return none_twice(all, n) && all_there(c, all, n);
+}
+
+bool placement_slots_beside(const struct credential *c, enum placement_body kind, struct slice body)
+{
+    return kind == PLACEMENT_JSON   ? json_beside(c, body)
+           : kind == PLACEMENT_FORM ? form_beside(c, body)
+                                    : false;
 }

@@ -12,4 +12,9 @@
 bool placement_slots_hold(const struct credential *c, enum placement_body kind,
                           const struct injector_channel_marks *marks, struct slice body);
 
+/* Are the fields beside it there, at the top of the body, with their very texts? Not where any
+ * field of the top is there twice, or in another case: an origin may read either. */
+bool placement_slots_beside(const struct credential *c, enum placement_body kind,
+                            struct slice body);
+
 #endif

@@ -452,8 +452,9 @@ struct config_flags {
     const struct profile *profile;  /* adds what it stands for; NULL: none */
     const struct login_use *logins; /* (login.h) adds what they stand for */
     size_t n_logins;
-    bool telemetry;         /* with the hosts of its telemetry */
-    bool profile_alone;     /* only to check it: its secrets need not be there */
+    bool telemetry;     /* with the hosts of its telemetry */
+    unsigned inside;    /* enum profile_inside: its program's own login takes the place of keys */
+    bool profile_alone; /* only to check it: its secrets need not be there */
     const char *const *use; /* presets */
     size_t n_use;
 };

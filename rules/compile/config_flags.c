@@ -233,6 +233,7 @@ static int add_profile(const struct additions *a, const struct config_flags *f, 
                                 .policy_name = a->name,
                                 .telemetry = f->telemetry,
                                 .logged_in = config_flags_login(f),
+                                .inside = (enum profile_inside)f->inside,
                                 .all = f->profile_alone};
     return f->profile ? profile_apply(f->profile, &into, err) : 0;
 }

@@ -168,7 +168,7 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                          NEED(JWT, SECRET))},
     [DERIVED_AWS_SESSION] = {"${address}/latest/api/token", HIDDEN,
                              FIELDS(NEED(ADDRESS, PLACE), ELSE(TO, RANGES, METADATA))},
-    [DERIVED_CAPTURED] = {NULL, MADE, FIELDS(MAY(KEEP, WORD))},
+    [DERIVED_CAPTURED] = {NULL, MADE, FIELDS(MAY(CLAIMS, LIST), MAY(KEEP, WORD))},
     [DERIVED_HMAC_KEY] = {NULL, MADE,
                           FIELDS(NEED(KEY, SECRET), ELSE(ALGORITHM, WORD, "sha256"),
                                  ELSE(ENCODING, WORD, "text"))},
@@ -372,7 +372,7 @@ static int check_kind(const struct node *n, const struct derived_spec *spec, str
         return node_fail(n, err,
                          "'google' takes either 'scope' (an access token) or 'audience' (an ID "
                          "token)");
-    if (config_mint_key_ok(n, spec, err) < 0)
+    if (config_mint_key_ok(n, spec, err) < 0 || config_mint_claims_ok(n, spec, err) < 0)
         return -1;
     if (spec->kind == DERIVED_ENTRA && !text[SPEC_CLIENT_SECRET] == !text[SPEC_ASSERTION])
         return node_fail(n, err, "'entra' takes either 'client_secret' or 'assertion'");

@@ -47,3 +47,28 @@ int config_mint_key_ok(const struct node *n, const struct derived_spec *spec, st
         return node_fail(n, err, "'account' is the name of a storage account");
     return 0;
 }
+
+/* A claim of a token: its name, or a JSON pointer. */
+static bool claim_ok(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i] <= ' ' || s[i] >= 0x7f || s[i] == '"' || s[i] == '\\' ||
+            (s[i] == '~' && (i + 1 == n || (s[i + 1] != '0' && s[i + 1] != '1'))))
+            return false;
+    return n > (s[0] == '/') && n <= 250;
+}
+
+int config_mint_claims_ok(const struct node *n, const struct derived_spec *spec, struct err *err)
+{
+    const char *at = spec->text[SPEC_CLAIMS];
+    for (size_t count = 0; at && *at; count++) {
+        size_t len = strcspn(at, " ");
+        if (!claim_ok(at, len) || count == SPEC_CLAIMS_MAX)
+            return node_fail(n, err,
+                             "'claims' has at most %d names or JSON pointers, without blanks: "
+                             "[exp, /realm/plan]",
+                             SPEC_CLAIMS_MAX);
+        at += len + (at[len] == ' ');
+    }
+    return 0;
+}

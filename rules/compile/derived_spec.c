@@ -59,6 +59,7 @@ const char *spec_field_name(enum spec_field f)
         [SPEC_AUTH] = "auth",
         [SPEC_AUTHORITY] = "authority",
         [SPEC_CERTIFICATE] = "certificate",
+        [SPEC_CLAIMS] = "claims",
         [SPEC_CLIENT_ID] = "client_id",
         [SPEC_CLIENT_SECRET] = "client_secret",
         [SPEC_DURATION] = "duration",

@@ -48,7 +48,7 @@ enum derived_kind {
     DERIVED_KINDS
 };
 
-/* One that names a secret has the name; `to` has ranges with blanks between. */
+/* One that names a secret has the name; `to` has ranges, `claims` names with blanks between. */
 enum spec_field {
     SPEC_ACCESS_KEY_ID = 1,
     SPEC_ACCOUNT,
@@ -61,6 +61,7 @@ enum spec_field {
     SPEC_AUTH,
     SPEC_AUTHORITY,
     SPEC_CERTIFICATE,
+    SPEC_CLAIMS,
     SPEC_CLIENT_ID,
     SPEC_CLIENT_SECRET,
     SPEC_DURATION,
@@ -107,7 +108,7 @@ enum spec_field {
     SPEC_FIELDS
 };
 
-enum { SPEC_TEXT_MAX = 1500, SPEC_BYTES_MAX = 4000 };
+enum { SPEC_TEXT_MAX = 1500, SPEC_BYTES_MAX = 4000, SPEC_CLAIMS_MAX = 16 };
 
 struct derived_spec {
     enum derived_kind kind;

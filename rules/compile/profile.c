@@ -253,6 +253,54 @@ static int read_login(const struct node *n, struct err *err)
     return f ? 0 : node_fail(n, err, "%s", unknown.text);
 }
 
+/* Names and what they are: captured ones, for nothing else comes to be inside. */
+static int read_captured(const struct node *n, struct err *err)
+{
+    if (node_is_object(n, err) < 0)
+        return -1;
+    for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
+        struct node at;
+        node_get(n, json_object_iter_key(it), &at);
+        if (!node_name_ok(at.key))
+            return node_fail(&at, err, "'%.60s' is not a secret's name (letters, digits, _ . -)",
+                             at.key);
+        if (!json_is_object(at.value) || !json_object_get(at.value, "captured"))
+            return node_fail(&at, err, "'%.60s' is { captured: { keep: home } } here", at.key);
+    }
+    return 0;
+}
+
+static const struct key inside_keys[] = {
+    KEY("secrets", OWN, "required",
+        "mapping of a secret's name to `{ captured: … }`, as in "
+        "durward.yaml(5)"),
+    KEY("login", REF(rules), "required",
+        "where the program logs in and refreshes, with `--login-inside`"),
+    KEY("kept", REF(rules), "required",
+        "where it refreshes alone, with `--login-kept`: no other login can be made by these"),
+    KEY("rules", REF(rules), "required", "where it uses the login"),
+    KEY("files", OWN, "", "as those of the profile, which count first"),
+};
+
+static int read_inside(const struct node *n, struct err *err)
+{
+    static const char *const lists[] = {"login", "kept", "rules"};
+    struct node secrets, rules, files;
+    if (node_keys(n, KEYS(inside_keys), err) < 0)
+        return -1;
+    if (!node_get(n, "secrets", &secrets))
+        return node_fail(n, err, "'inside' needs 'secrets' that are captured");
+    if (read_captured(&secrets, err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        if (!node_get(n, lists[i], &rules))
+            return node_fail(n, err, "'inside' needs '%s', a list of rules", lists[i]);
+        if (rules_ok(&rules, err) < 0)
+            return -1;
+    }
+    return node_get(n, "files", &files) ? read_files(&files, err) : 0;
+}
+
 static const struct key profile_keys[] = {
     KEY("about", OWN, "", "a line for `durward profile ls`"),
     KEY("command", REF(texts), "required",
@@ -262,6 +310,9 @@ static const struct key profile_keys[] = {
         "is started. What belongs to a place without one is left out"),
     KEY("login", OWN, "",
         "the login file that may stand for the keys of `model`, by its name in `durward login ls`"),
+    KEY("inside", OWN, "",
+        "what a login needs that the program makes by itself in the sandbox, with "
+        "`--login-inside` and `--login-kept`, in place of `model`"),
     KEY("rules", REF(rules), "", "further rules, as in a policy of durward.yaml(5)"),
     KEY("env", REF(variables), "",
         "variables inside. A policy's own win over these, and `-e` over both"),
@@ -278,8 +329,8 @@ static const struct key profile_keys[] = {
 static int read_keys(const struct node *n, struct err *err)
 {
     static int (*const readers[])(const struct node *n, struct err *err) = {
-        read_about, read_command,   read_model, read_login, rules_ok,
-        read_texts, read_telemetry, read_files, read_forget};
+        read_about, read_command, read_model,     read_login, read_inside,
+        rules_ok,   read_texts,   read_telemetry, read_files, read_forget};
     struct node at;
     _Static_assert(ARRAY_LEN(readers) == ARRAY_LEN(profile_keys), "a reader each");
     if (node_keys(n, KEYS(profile_keys), err) < 0)
@@ -370,9 +421,14 @@ const char *profile_forgotten(const struct profile *p, size_t i)
     return item_text(json_object_get(p->root, "forget"), i);
 }
 
-bool profile_file(const struct profile *p, size_t i, const char **path, const char **text)
+bool profile_inside(const struct profile *p)
 {
-    json_t *files = json_object_get(p->root, "files");
+    return json_object_get(p->root, "inside") != NULL;
+}
+
+static bool file_of(const json_t *holder, size_t i, const char **path, const char **text)
+{
+    json_t *files = json_object_get(holder, "files");
     void *it = json_object_iter(files);
     while (it && i-- > 0)
         it = json_object_iter_next(files, it);
@@ -381,4 +437,14 @@ bool profile_file(const struct profile *p, size_t i, const char **path, const ch
     *path = json_object_iter_key(it);
     *text = json_string_value(json_object_iter_value(it));
     return true;
+}
+
+bool profile_file(const struct profile *p, size_t i, const char **path, const char **text)
+{
+    return file_of(p->root, i, path, text);
+}
+
+bool profile_inside_file(const struct profile *p, size_t i, const char **path, const char **text)
+{
+    return file_of(json_object_get(p->root, "inside"), i, path, text);
 }

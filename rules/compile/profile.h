@@ -17,6 +17,13 @@ enum {
 
 struct profile;
 
+/* Which rules for a login made inside count. */
+enum profile_inside {
+    PROFILE_NOT_INSIDE = 0,
+    PROFILE_LOGIN, /* it may be made */
+    PROFILE_KEPT   /* it was made before, and may be refreshed */
+};
+
 /* The text of a built-in one; NULL: there is none of this name. In the order of the alphabet; NULL
  * past the end. */
 const char *profile_text(const char *name);
@@ -37,6 +44,9 @@ const char *profile_word(const struct profile *p, size_t i);
 /* A file of the home, by its path below it; false past the end. Text may hold {{placeholder NAME}},
  * {{placeholder NAME last N}} and {{project}}. */
 bool profile_file(const struct profile *p, size_t i, const char **path, const char **text);
+/* It says how its program logs in by itself; the files of the home that go with that. */
+bool profile_inside(const struct profile *p);
+bool profile_inside_file(const struct profile *p, size_t i, const char **path, const char **text);
 /* What is removed from the home before each run; NULL past the end. */
 const char *profile_forgotten(const struct profile *p, size_t i);
 

@@ -180,6 +180,9 @@ static int none_there(const struct profile *p, const struct node *model, struct 
                  "; or let it use the login of the program on this host: "
                  "durward run --login %s",
                  login);
+    if (profile_inside(p))
+        snprintf(other + strlen(other), sizeof other - strlen(other),
+                 "; or let it log in by itself, inside: durward run --login-inside");
     for (size_t i = 0; i < n; i++) {
         struct source_of_key s;
         source_at(model, i, &s);
@@ -215,6 +218,30 @@ static int apply_model(const struct profile *p, const struct node *model,
     return used ? 0 : none_there(p, model, err);
 }
 
+/* ---- a login made inside ---- */
+
+static void apply_inside(const struct node *n, const struct profile_into *into)
+{
+    json_t *secrets = member(into->root, "secrets");
+    struct node given, rules;
+    node_get(n, "secrets", &given);
+    for (void *it = json_object_iter(given.value); it;
+         it = json_object_iter_next(given.value, it)) {
+        char path[WHERE_MAX];
+        struct node at;
+        node_get(&given, json_object_iter_key(it), &at);
+        if (json_object_get(secrets, at.key))
+            continue; /* the configuration's own */
+        snprintf(path, sizeof path, "secrets.%s", at.key);
+        carry_lines(into, &at, path);
+        put(secrets, at.key, json_deep_copy(at.value));
+    }
+    node_get(n, into->inside == PROFILE_KEPT ? "kept" : "login", &rules);
+    add_rules(into, &rules);
+    node_get(n, "rules", &rules);
+    add_rules(into, &rules);
+}
+
 /* ---- the rest ---- */
 
 static void add_variables(const struct profile_into *into, const struct node *n)
@@ -229,7 +256,11 @@ static void add_variables(const struct profile_into *into, const struct node *n)
 int profile_apply(const struct profile *p, const struct profile_into *into, struct err *err)
 {
     struct node root = node_root(&p->source, p->root), at, part;
-    if (!into->logged_in && node_get(&root, "model", &at) && apply_model(p, &at, into, err) < 0)
+    bool inside = into->inside && node_get(&root, "inside", &at);
+    if (inside)
+        apply_inside(&at, into);
+    else if (!into->logged_in && node_get(&root, "model", &at) &&
+             apply_model(p, &at, into, err) < 0)
         return -1;
     if (node_get(&root, "rules", &at))
         add_rules(into, &at);
@@ -247,9 +278,12 @@ int profile_apply(const struct profile *p, const struct profile_into *into, stru
 int profile_check(const struct profile *p, struct err *err)
 {
     int r = 0;
-    for (int telemetry = 0; r == 0 && telemetry < 2; telemetry++) {
-        struct config_flags flags = {
-            .profile = p, .policy = p->name, .telemetry = telemetry, .profile_alone = true};
+    for (int way = 0; r == 0 && way < (profile_inside(p) ? 6 : 2); way++) {
+        struct config_flags flags = {.profile = p,
+                                     .policy = p->name,
+                                     .telemetry = way % 2,
+                                     .inside = (unsigned)way / 2,
+                                     .profile_alone = true};
         struct config *c = config_with_flags(NULL, &flags, err);
         r = c ? 0 : -1;
         config_unref(c);

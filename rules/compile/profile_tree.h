@@ -21,8 +21,9 @@ struct profile_into {
     json_t *root, *lines, *policy, *rules;
     const char *policy_name;
     bool telemetry;
-    bool logged_in; /* a login takes the place of the model's keys */
-    bool all;       /* each secret counts as there: nothing but the text is judged */
+    bool logged_in;             /* a login takes the place of the model's keys */
+    enum profile_inside inside; /* one that the program makes by itself does */
+    bool all;                   /* each secret counts as there: nothing but the text is judged */
 };
 
 /* Adds rules, secrets and variables. What the configuration says already stays. -1 with err when

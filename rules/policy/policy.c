@@ -72,10 +72,10 @@ static unsigned credential_number(struct policy *p, const struct credential *c)
 {
     if (c == NULL)
         return 0;
-    json_t *key = json_sprintf("%d\n%s\n%s\n%s\n%s\n%s\n%s\n%u\n%s\n%u\n%s\n%s\n%u\n%d",
-                               (int)c->kind, c->secret, c->header, c->prefix, c->suffix,
-                               c->user ? c->user : "", c->name, c->places, c->slots, c->count,
-                               c->region, c->service, credential_number(p, c->other), c->both);
+    json_t *key = json_sprintf(
+        "%d\n%s\n%s\n%s\n%s\n%s\n%s\n%u\n%s\n%s\n%u\n%s\n%s\n%u\n%d", (int)c->kind, c->secret,
+        c->header, c->prefix, c->suffix, c->user ? c->user : "", c->name, c->places, c->slots,
+        c->beside, c->count, c->region, c->service, credential_number(p, c->other), c->both);
     unsigned number = number_of(p->credentials, json_string_value(key));
     json_decref(key);
     return number;

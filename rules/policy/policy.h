@@ -68,17 +68,19 @@ struct credential {
     bool both; /* beside other: where the client wrote it in both, it goes into both */
     const char
         *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
-    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic;
-                                   * signature: its tag */
-    const char *suffix;           /* after it, usually "" */
-    const char *user;             /* basic: the user name; else NULL */
-    const char *name;             /* of the query parameter or cookie; of hmac and signature all
-                                   * that was written; "" if none */
-    unsigned places;              /* placeholder: enum credential_place; else 0 */
-    const char *slots;            /* placeholder: the fields of a body, one a line: JSON pointers
-                                   * ("/a/b") and names of a form's; "" for none */
-    unsigned count;               /* placeholder: how often it must stand there; signature: seconds
-                                   * until it expires, 0 for never */
+    const char *prefix; /* "Bearer ", "token ", "" … before the secret; "" for basic;
+                         * signature: its tag */
+    const char *suffix; /* after it, usually "" */
+    const char *user;   /* basic: the user name; else NULL */
+    const char *name;   /* of the query parameter or cookie; of hmac and signature all
+                         * that was written; "" if none */
+    unsigned places;    /* placeholder: enum credential_place; else 0 */
+    const char *slots;  /* placeholder: the fields of a body, one a line: JSON pointers
+                         * ("/a/b") and names of a form's; "" for none */
+    const char *beside; /* placeholder: fields of the body and their texts, NAME=TEXT, one a
+                         * line; "" for none */
+    unsigned count;     /* placeholder: how often it must stand there; signature: seconds
+                         * until it expires, 0 for never */
     const char *region, *service; /* aws: the only ones that are signed for; "" for any */
     const char *text;             /* hmac: what is signed, with {parts}; signature: its label */
     const struct header_edit

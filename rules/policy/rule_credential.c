@@ -238,7 +238,8 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
 {
     struct credential *c = arena_zalloc(a, 1, sizeof *c);
     struct node n;
-    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots = "";
+    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots =
+        c->beside = "";
     *ret = c;
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;

@@ -153,13 +153,42 @@ static int read_place_name(struct arena *a, const struct node *n, struct credent
 }
 
 static const struct key placeholder_keys[] = {
-    KEY("secret", AS(name), "", ""),
-    KEY("in", OWN, "", ""),
-    KEY("name", AS(text), "", ""),
-    KEY("count", UINT(1, PLACE_COUNT_MAX), "", ""),
+    KEY("secret", AS(name), "", ""), KEY("in", OWN, "", ""),
+    KEY("name", AS(text), "", ""),   KEY("count", UINT(1, PLACE_COUNT_MAX), "", ""),
+    KEY("beside", OWN, "", ""),
 };
 
-/* { secret: SECRET, in: header|query|path|{ body: FIELD } or a list, name: NAME, count: N } */
+/* { NAME: TEXT }: what else the body has to hold. */
+static int read_beside(struct arena *a, const struct node *n, struct credential *c, struct err *err)
+{
+    struct node all, at;
+    const char *text;
+    char put[1024] = "";
+    if (!node_get(n, "beside", &all))
+        return 0;
+    if (c->places != PLACE_BODY)
+        return node_fail(&all, err, "'beside' goes with 'in: { body: FIELD }' alone");
+    if (node_is_object(&all, err) < 0)
+        return -1;
+    for (void *it = json_object_iter(all.value); it; it = json_object_iter_next(all.value, it)) {
+        size_t used = strlen(put);
+        node_get(&all, json_object_iter_key(it), &at);
+        if (node_string(&at, &text, err) < 0)
+            return -1;
+        if (!plain_name_ok(at.key) || !plain_name_ok(text))
+            return node_fail(
+                &at, err, "a field and its text have letters, digits, _ . - ~ here, at most 128");
+        int length =
+            snprintf(put + used, sizeof put - used, "%s%s=%s", used ? "\n" : "", at.key, text);
+        if ((size_t)length >= sizeof put - used)
+            return node_fail(&at, err, "too many fields");
+    }
+    c->beside = arena_str(a, put);
+    return put[0] ? 0 : node_fail(&all, err, "'beside' is empty");
+}
+
+/* { secret: SECRET, in: header|query|path|{ body: FIELD } or a list, name: NAME, count: N,
+ * beside: { NAME: TEXT } } */
 static int read_placeholder(struct arena *a, const struct node *n, const json_t *secrets,
                             struct credential *c, struct err *err)
 {
@@ -172,7 +201,8 @@ static int read_placeholder(struct arena *a, const struct node *n, const json_t 
                          "body: FIELD } }");
     c->count = 1;
     if (read_places(a, &in, c, err) < 0 || read_place_name(a, n, c, err) < 0 ||
-        node_key_uint(n, placeholder_keys, "count", &c->count, err) < 0)
+        node_key_uint(n, placeholder_keys, "count", &c->count, err) < 0 ||
+        read_beside(a, n, c, err) < 0)
         return -1;
     return rule_secret_read(a, &secret, secrets, NULL, &c->secret, err);
 }

@@ -120,6 +120,11 @@ bool derived_stays(const struct derived *m)
     return m->kind == DERIVED_CAPTURED && m->spec.text[SPEC_KEEP] != NULL;
 }
 
+const char *derived_claims(const struct derived *m)
+{
+    return m->kind == DERIVED_CAPTURED ? m->spec.text[SPEC_CLAIMS] : NULL;
+}
+
 bool derived_is_local(const struct derived *m)
 {
     return m->kind == DERIVED_AWS_KEY || m->kind == DERIVED_CERTIFICATE ||

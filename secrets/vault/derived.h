@@ -44,6 +44,9 @@ struct secret *derived_session(const struct derived *m, const struct secret *ses
 bool derived_is_captured(const struct derived *m);
 /* Such a one that stays with the home of the sandbox. */
 bool derived_stays(const struct derived *m);
+/* The claims of such a token that its sandbox may see, with blanks between; NULL: of none is said.
+ */
+const char *derived_claims(const struct derived *m);
 /* No endpoint is asked: the inputs alone make the value. */
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs,
                              struct err *err);

@@ -1,6 +1,7 @@
 /* Replies that hold new secrets, on an injector's channel, and those secrets. */
 #include "aws_sign.h"
 #include "captured_internal.h"
+#include "captured_token.h"
 #include "placeholder.h"
 #include "secret_list.h"
 #include "vault_internal.h"
@@ -64,6 +65,50 @@ static int read_fields(struct msg *m, struct asked_field *to, struct captured_fi
     return 0;
 }
 
+/* What stands for tokens whose claims their sandbox may see: made of the values, so the reply is
+ * read once to find these, and then written. */
+struct shaped {
+    char text[CAPTURED_FIELDS_MAX][CAPTURED_TOKEN_MAX];
+    struct captured_words values;
+};
+
+static bool holds_value(void *arg, struct slice text)
+{
+    return captured_holds(arg, text);
+}
+
+static const char *claims_of(const struct channel *c, const char *secret)
+{
+    size_t i = vault_index(c->vault, slice_str(secret));
+    return derived_claims(c->vault->secrets[i].mint);
+}
+
+static int shape(const struct channel *c, struct slice body, enum captured_form form,
+                 struct captured_field *f, size_t n, struct shaped *ret, struct err *err)
+{
+    struct buf unused;
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any = any || claims_of(c, f[i].secret);
+    if (!any)
+        return 0;
+    buf_init_wiped(&unused, CAPTURED_WRITTEN_MAX);
+    int r = captured_rewrite(body, form, f, n, &unused, err);
+    buf_free(&unused);
+    captured_words_of(f, n, &ret->values);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const char *claims = f[i].value ? claims_of(c, f[i].secret) : NULL;
+        if (claims && captured_token(secret_slice(f[i].value), claims, f[i].placeholder,
+                                     holds_value, &ret->values, ret->text[i]))
+            f[i].placeholder = ret->text[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        secret_unref(f[i].value);
+        f[i].value = NULL;
+    }
+    return r;
+}
+
 int vault_capture(struct channel *c, struct msg *m)
 {
     uint32_t req, n;
@@ -85,6 +130,9 @@ int vault_capture(struct channel *c, struct msg *m)
         if (!is_captured(c, f[i].secret))
             r = err_set(&err, ERR_DENIED, "not released to this policy");
     buf_init_wiped(&out, CAPTURED_WRITTEN_MAX);
+    struct shaped shaped;
+    if (r == 0)
+        r = shape(c, body, form, f, n, &shaped, &err);
     if (r == 0)
         r = captured_rewrite(body, form, f, n, &out, &err);
     for (uint32_t i = 0; i < n && r == 0; i++)

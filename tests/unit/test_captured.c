@@ -1,5 +1,7 @@
 /* Replies with new secrets in them, and the values that are kept of them. */
 #include "captured.h"
+#include "base64.h"
+#include "captured_token.h"
 #include "tap_main.h"
 
 #include <stdio.h>
@@ -354,6 +356,93 @@ static void test_list_bounds(void)
     captured_free(c);
 }
 
+/* A token of these claims, and of these three parts. */
+static const char *token_of(const char *claims)
+{
+    static char text[4096];
+    struct buf b;
+    buf_init(&b, sizeof text);
+    CU_ASSERT_EQUAL_FATAL(base64url_append(&b, SLICE("{\"alg\":\"RS256\"}")) |
+                              buf_append_str(&b, ".") | base64url_append(&b, slice_str(claims)) |
+                              buf_append_str(&b, ".c2ln"),
+                          0);
+    snprintf(text, sizeof text, "%.*s", SL(buf_slice(&b)));
+    buf_free(&b);
+    return text;
+}
+
+static bool holds_text(void *arg, struct slice text)
+{
+    return slice_find_slice(text, slice_str(arg)) >= 0;
+}
+
+/* What stands inside for it: its claims, or "" when that is the placeholder alone. */
+static const char *inside(const char *value, const char *claims)
+{
+    static char said[CAPTURED_TOKEN_MAX];
+    static const char head[] = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.";
+    char made[CAPTURED_TOKEN_MAX] = "";
+    struct buf b;
+    if (!captured_token(slice_str(value), claims, "dwd_X", holds_text, (char[]){T1}, made))
+        return "";
+    struct slice s = slice_str(made);
+    CU_ASSERT(slice_starts(s, slice_str(head)) && slice_ends(s, SLICE(".dwd_X")));
+    s = (struct slice){s.p + sizeof head - 1, s.n - sizeof head + 1 - strlen(".dwd_X")};
+    buf_init(&b, sizeof said);
+    CU_ASSERT_EQUAL(base64url_decode(&b, s), 0);
+    snprintf(said, sizeof said, "%.*s", SL(buf_slice(&b)));
+    buf_free(&b);
+    return said;
+}
+
+static void test_token(void)
+{
+    char text[1000], many[3000];
+    const char *value =
+        token_of("{\"exp\":5,\"jti\":\"secret\",\"ok\":true,\"f\":1.5,\"x/y\":{\"plan\":"
+                 "\"pro plus\",\"more\":\"hidden\",\"l\":[1]},\"plan\":\"a.b@c\"}");
+    CU_ASSERT_STRING_EQUAL(inside(value, "exp"), "{\"exp\":5}");
+    CU_ASSERT_STRING_EQUAL(
+        inside(value, "exp ok /x~1y/plan plan"),
+        "{\"exp\":5,\"ok\":true,\"x/y\":{\"plan\":\"pro plus\"},\"plan\":\"a.b@c\"}");
+    /* no object or list as a whole, no other number, nothing that is not there */
+    CU_ASSERT_STRING_EQUAL(inside(value, "x/y /x~1y/l /x~1y f none /exp/a"), "{\"x/y\":{}}");
+    CU_ASSERT_STRING_EQUAL(inside(value, ""), "{}");
+    /* what is no plain text, or too long a one */
+    CU_ASSERT_STRING_EQUAL(
+        inside(token_of("{\"a\":\"x\\ny\",\"b\":\"<\",\"c\":\"\\u00e4\",\"d\":\"\"}"), "a b c d"),
+        "{\"d\":\"\"}");
+    memset(many, 'x', sizeof many);
+    for (int n = CAPTURED_CLAIM_MAX; n <= CAPTURED_CLAIM_MAX + 1; n++) {
+        snprintf(text, sizeof text, "{\"a\":\"%.*s\"}", n, many);
+        CU_ASSERT_STRING_EQUAL(inside(token_of(text), "a"), n == CAPTURED_CLAIM_MAX ? text : "{}");
+    }
+    /* a claim that holds a captured value: the placeholder alone */
+    CU_ASSERT_STRING_EQUAL(inside(token_of("{\"a\":\"" T1 "\"}"), "a"), "");
+    CU_ASSERT_STRING_EQUAL(inside(token_of("{\"a\":\"" T1 "\"}"), "b"), "{}");
+    /* what is no token */
+    static const char *const none[] = {"opaque-0123456789",
+                                       "a.b.c",
+                                       "a..c",
+                                       ".e30.c",
+                                       "a.e30.",
+                                       "a.e30",
+                                       "a.e30.c.d",
+                                       "a.W10.c",
+                                       "a.eyJhIjoxLCJhIjoyfQ.c"};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        CU_ASSERT_STRING_EQUAL(inside(none[i], "a exp"), "");
+    CU_ASSERT_STRING_EQUAL(inside("a.e30.c", "a"), "{}");
+    /* more than fits */
+    int n = snprintf(many, sizeof many, "{");
+    for (int i = 0; i < 9; i++)
+        n +=
+            snprintf(many + n, sizeof many - (size_t)n, "%s\"a%d\":\"%0190d\"", i ? "," : "", i, 1);
+    snprintf(many + n, sizeof many - (size_t)n, "}");
+    CU_ASSERT_STRING_EQUAL(inside(token_of(many), "a0 a1 a2 a3 a4 a5 a6 a7 a8"), "");
+    CU_ASSERT_EQUAL(strlen(inside(token_of(many), "a0 a1 a2")), 3 * 197 + 4);
+}
+
 void suite_captured(void)
 {
     CU_pSuite s = CU_add_suite("captured", NULL, NULL);
@@ -362,6 +451,7 @@ void suite_captured(void)
     CU_add_test(s, "forms", test_form);
     CU_add_test(s, "XML", test_xml);
     CU_add_test(s, "AWS keys", test_pair);
+    CU_add_test(s, "tokens with claims", test_token);
     CU_add_test(s, "what is kept", test_kept);
     CU_add_test(s, "shares of policies", test_shares);
     CU_add_test(s, "how much of it is told together", test_list_bounds);

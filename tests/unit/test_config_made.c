@@ -116,6 +116,33 @@ static void uses(void)
 #undef CAPTURE
 }
 
+static void captured_claims(void)
+{
+    char text[1000];
+#define CLAIMS                                                                       \
+    V "secrets:\n  x: { captured: { claims: [%s] } }\npolicies:\n  p:\n    rules:\n" \
+      "      - { allow: a.com, with: { bearer: x }, capture: { t: x } }\n"
+    snprintf(text, sizeof text, CLAIMS, "exp, \"/https:~1~1a.com~1auth/plan\"");
+    struct config *c = good(text);
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "x")->derived->text[SPEC_CLAIMS],
+                           "exp /https:~1~1a.com~1auth/plan");
+    config_unref(c);
+    static const char *const claims[] = {"/",
+                                         "\"/a~\"",
+                                         "\"a~2\"",
+                                         "'a\"b'",
+                                         "'a\\b'",
+                                         "\"\xc3\xa4\"",
+                                         "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"};
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+        snprintf(text, sizeof text, CLAIMS, claims[i]);
+        says(text, 3, "");
+    }
+    snprintf(text, sizeof text, CLAIMS, "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p");
+    config_unref(good(text));
+#undef CLAIMS
+}
+
 /* A login at an MCP server: its token goes there alone. */
 static void resources(void)
 {
@@ -278,6 +305,7 @@ void suite_config_made(void)
     CU_add_test(s, "stores in folders, and looked up", stores);
     CU_add_test(s, "kinds, their fields and their uses", kinds);
     CU_add_test(s, "what a rule may do with made secrets", uses);
+    CU_add_test(s, "claims of captured ones", captured_claims);
 }
 
 void tap_suites(void)

@@ -23,6 +23,10 @@ static const char rules[] =
     "{'allow':'tenant.example.com','headers':{'x-tenant':'a'},'with':{'bearer':'github'}},"
     "{'allow':'login.example.com/oauth/token','with':{'bearer':'github'},"
     "'capture':{'access_token':'made'}},"
+    "{'allow':'free.example.com','with':{'placeholder':{'secret':'made','in':{'body':'/r'}}},"
+    "'capture':{'r':'made'}},"
+    "{'allow':'kept.example.com','with':{'placeholder':{'secret':'made','in':{'body':'/r'},"
+    "'beside':{'g':'r'}}},'capture':{'r':'made'}},"
     "{'ask':'asked.example.com/**'},"
     "{'allow':'v6.example.com','with':{'bearer':'github'}},"
     "{'allow':'[2001:db8::1]','with':{'bearer':'github'}},"
@@ -201,6 +205,10 @@ static void test_captures(void)
     SAYS("grant_request", s->host = "login.example.com", s->path = "/oauth/token", s->blanks = 2);
     SAYS("ok", s->host = "login.example.com", s->path = "/oauth/token", s->blanks = 1);
     SAYS("grant_request", s->blanks = 1);
+    /* without it the request goes as it is, but where something has to stand beside it */
+    SAYS("ok", s->host = "free.example.com", s->secret = "", s->blanks = 1);
+    SAYS("ok", s->host = "kept.example.com", s->secret = "made", s->blanks = 1);
+    SAYS("grant_denied", s->host = "kept.example.com", s->secret = "", s->blanks = 1);
 }
 
 /* What has another reading is none that a gate may send. */

@@ -184,11 +184,63 @@ static void test_random(void)
     CU_ASSERT(good > 200 && bad > 10000);
 }
 
+/* What else has to stand there, once and as it is. */
+static void test_beside(void)
+{
+    static const struct credential c = {.beside = "grant=refresh\nv=1"};
+    static const struct {
+        enum placement_body kind;
+        const char *text;
+        bool good;
+    } rows[] = {
+        {PLACEMENT_JSON,
+         "{\"grant\":\"refresh\",\"v\":\"1\",\"token\":\"x\",\"n\":[{\"grant\":1}]}", true},
+        {PLACEMENT_JSON, "{\"gr\\u0061nt\":\"refresh\",\"v\":\"\\u0031\"}",
+         true}, /* the same to all */
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\"}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":1}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":\"12\"}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"code\",\"v\":\"1\"}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"code\",\"grant\":\"refresh\",\"v\":\"1\"}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"gr\\u0061nt\":\"code\",\"v\":\"1\"}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"Grant\":\"code\",\"v\":\"1\"}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":\"1\",\"token\":1,\"TOKEN\":2}", false},
+        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":\"1\"} x", false},
+        {PLACEMENT_JSON, "[\"grant\",\"refresh\"]", false},
+        {PLACEMENT_JSON, "", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&token=a%20b+c", true},
+        {PLACEMENT_FORM, "v=1&grant=refresh&", true},
+        {PLACEMENT_FORM, "grant=refresh", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&grant=code", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&Grant=code", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&gr%61nt=code", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&grant+=code", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1;grant=code", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&x=1;grant=code", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&=x", false},
+        {PLACEMENT_FORM, "grant=refresh&v=1&grant", false},
+        {PLACEMENT_FORM, "", false},
+        {PLACEMENT_NO_BODY, "grant=refresh&v=1", false},
+    };
+    char many[2000] = "grant=refresh&v=1";
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool r = placement_slots_beside(&c, rows[i].kind, slice_str(rows[i].text));
+        if (r != rows[i].good)
+            printf("# %s\n", rows[i].text);
+        CU_ASSERT_EQUAL(r, rows[i].good);
+    }
+    for (int n = 2; n <= 65; n++) { /* of at most 64 fields */
+        CU_ASSERT_EQUAL(placement_slots_beside(&c, PLACEMENT_FORM, slice_str(many)), n <= 64);
+        snprintf(many + strlen(many), sizeof many - strlen(many), "&a%d=1", n);
+    }
+}
+
 void suite_placement_slots(void)
 {
     CU_pSuite s = CU_add_suite("fill_slots", NULL, NULL);
     CU_add_test(s, "JSON: one of the fields, and no other", test_json);
     CU_add_test(s, "forms: one of the fields, and no other", test_forms);
+    CU_add_test(s, "what stands beside", test_beside);
     CU_add_test(s, "generated texts against another reader", test_random);
 }
 

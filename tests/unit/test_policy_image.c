@@ -103,11 +103,11 @@ static bool same_credential(const struct credential *a, const struct credential 
            same_credential(a->other, b->other) && same_text(a->header, b->header) &&
            same_text(a->prefix, b->prefix) && same_text(a->suffix, b->suffix) &&
            same_text(a->user, b->user) && same_text(a->name, b->name) && a->places == b->places &&
-           same_text(a->slots, b->slots) && a->count == b->count &&
-           same_text(a->region, b->region) && same_text(a->service, b->service) &&
-           same_text(a->text, b->text) && a->n_signs == b->n_signs &&
-           same_edits(a->signs, b->signs, a->n_signs) && a->base64 == b->base64 &&
-           a->nonce == b->nonce && a->captured == b->captured;
+           same_text(a->slots, b->slots) && same_text(a->beside, b->beside) &&
+           a->count == b->count && same_text(a->region, b->region) &&
+           same_text(a->service, b->service) && same_text(a->text, b->text) &&
+           a->n_signs == b->n_signs && same_edits(a->signs, b->signs, a->n_signs) &&
+           a->base64 == b->base64 && a->nonce == b->nonce && a->captured == b->captured;
 }
 
 static bool same_inspection(const struct inspection *a, const struct inspection *b)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "derived_spec.h"
 #include "profile.h"
 #include "tap_main.h"
 
@@ -76,6 +77,16 @@ static void refused(void)
     bad(HEAD "files:\n  x/: y\n", "toy.yaml:3: ");
     bad(HEAD "files:\n  x: '{{secret}}'\n", "toy.yaml:3: '{{'");
     bad(HEAD "files:\n  x: '{{placeholder a last}}'\n", "toy.yaml:3: '{{'");
+    bad(HEAD "inside: {}\n", "toy.yaml:2: 'inside' needs 'secrets'");
+    bad(HEAD "inside: { secrets: {}, login: [], rules: [] }\n",
+        "toy.yaml:2: 'inside' needs 'kept'");
+    bad(HEAD "inside: { secrets: {}, login: [], kept: [], rules: [], more: 1 }\n", "toy.yaml:2: ");
+    bad(HEAD "inside:\n  rules: []\n  secrets:\n    a: { env: A }\n", "toy.yaml:5: 'a' is {");
+    bad(HEAD "inside:\n  rules: []\n  secrets:\n    a b: { captured: {} }\n", "toy.yaml:5: 'a b'");
+    bad(HEAD "inside:\n  rules: []\n  login: []\n  kept: [{ allow: 'x y' }]\n  secrets: {}\n",
+        "toy.yaml:5: ");
+    bad(HEAD "inside:\n  login: []\n  kept: []\n  rules: []\n  secrets: {}\n  files:\n    /x: y\n",
+        "toy.yaml:8: '/x'");
     bad(HEAD "forget: [a, ..]\n", "toy.yaml:2: '..'");
     bad(HEAD "about: |\n  two\n  lines\n", "one short line");
     bad(HEAD "a: &x 1\n", "toy.yaml:2");
@@ -188,6 +199,55 @@ static void by_variables(void)
     clear();
 }
 
+/* What its program logs in with takes the place of its keys, where the flag says so. */
+static void logs_in_inside(void)
+{
+    static const char text[] =
+        "command: toy\nmodel:\n  - { use: openai, env: TOY_KEY }\n"
+        "rules: [{ allow: docs.example }]\ninside:\n"
+        "  secrets: { got: { captured: { keep: home } }, own: { captured: {} } }\n"
+        "  login:\n    - { allow: auth.example, with: { bearer: got }, capture: { a: got, b: own } "
+        "}\n"
+        "  kept:\n    - { allow: kept.example, with: { bearer: got }, capture: { a: got, b: own } "
+        "}\n  rules: [{ allow: api.example }]\n"
+        "  files: { .toy: 'x {{placeholder got}}' }\nfiles: { .other: y }\n";
+    static const char base[] = "version: 1\nsecrets: { own: { captured: { keep: home } } }\n";
+    struct err err = {0};
+    const char *policy = NULL, *path, *said;
+    clear();
+    struct profile *p = good(text), *plain = good(whole);
+    struct config *c = config_parse(slice_str(base), "test.yaml", &err);
+    struct config_flags f = {.profile = p, .ret_policy = &policy};
+    CU_ASSERT_TRUE(profile_inside(p) && !profile_inside(plain));
+    CU_ASSERT_TRUE(profile_inside_file(p, 0, &path, &said) && strcmp(path, ".toy") == 0);
+    CU_ASSERT_FALSE(profile_inside_file(p, 1, &path, &said) ||
+                    profile_inside_file(plain, 0, &path, &said));
+    CU_ASSERT_PTR_NULL(config_with_flags(c, &f, &err));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "export TOY_KEY"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "run --login-inside"));
+    f.inside = PROFILE_LOGIN;
+    setenv("TOY_KEY", "x", 1);
+    struct config *made = config_with_flags(c, &f, &err);
+    clear();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(made);
+    CU_ASSERT_TRUE(allows(made, "toy", "auth.example") && allows(made, "toy", "docs.example"));
+    CU_ASSERT_TRUE(allows(made, "toy", "api.example"));
+    CU_ASSERT_FALSE(allows(made, "toy", "api.openai.com") || allows(made, "toy", "kept.example"));
+    CU_ASSERT_STRING_EQUAL(config_secret(made, "got")->derived->text[SPEC_KEEP], "home");
+    CU_ASSERT_STRING_EQUAL(config_secret(made, "own")->derived->text[SPEC_KEEP], "home");
+    CU_ASSERT_STRING_EQUAL(variable(made, "toy", "TOY_KEY"), "");
+    config_unref(made);
+    f.inside = PROFILE_KEPT;
+    made = config_with_flags(c, &f, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(made);
+    CU_ASSERT_TRUE(allows(made, "toy", "kept.example") && allows(made, "toy", "api.example"));
+    CU_ASSERT_FALSE(allows(made, "toy", "auth.example"));
+    config_unref(made);
+    config_unref(c);
+    profile_free(plain);
+    profile_free(p);
+}
+
 static void beside_a_configuration(void)
 {
     static const char base[] =
@@ -220,6 +280,7 @@ static void suite_profile(void)
     CU_add_test(s, "read_back", read_back);
     CU_add_test(s, "no_key", no_key);
     CU_add_test(s, "by_variables", by_variables);
+    CU_add_test(s, "logs_in_inside", logs_in_inside);
     CU_add_test(s, "beside_a_configuration", beside_a_configuration);
 }
 

@@ -445,6 +445,23 @@ static void places(void)
 #undef W
 }
 
+static void beside(void)
+{
+#define W(x) "{'allow':'a.com','with':{'placeholder':{'secret':'s'," x "}}}"
+    struct policy *p = good(W("'in':{'body':'/r'},'beside':{'grant':'refresh','v':'1'}"));
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->credential->beside, "grant=refresh\nv=1");
+    policy_free(p);
+    says(W("'in':'path','beside':{'a':'b'}"), "goes with 'in: { body: FIELD }' alone");
+    says(W("'in':[{'body':'/r'},'path'],'beside':{'a':'b'}"), "goes with");
+    says(W("'in':{'body':'/r'},'beside':{}"), "'beside' is empty");
+    says(W("'in':{'body':'/r'},'beside':'a'"), "must be a mapping");
+    says(W("'in':{'body':'/r'},'beside':{'a':1}"), "");
+    says(W("'in':{'body':'/r'},'beside':{'a b':'c'}"), "letters, digits");
+    says(W("'in':{'body':'/r'},'beside':{'a':'b%20c'}"), "letters, digits");
+    says(W("'in':{'body':'/r'}") "," W("'in':{'body':'/r'},'beside':{'a':'b'}"), "differ");
+#undef W
+}
+
 static void bad_signatures(void)
 {
     says("{'allow':'a.com','with':{'hmac':{'key':'s','text':'a'}}}", "needs 'key', 'text' and");
@@ -590,6 +607,7 @@ void suite_rule(void)
     CU_add_test(s, "bad credentials", bad_credentials);
     CU_add_test(s, "bad signatures", bad_signatures);
     CU_add_test(s, "credentials that are no header", places);
+    CU_add_test(s, "what stands beside a placeholder", beside);
     CU_add_test(s, "headers that may not be edited", bad_edits);
     CU_add_test(s, "A13: public suffixes", public_suffixes);
     CU_add_test(s, "query", queries);

@@ -52,6 +52,7 @@ static const struct {
     {"got", "{\"kind\":\"captured\"}"},
     {"other", "{\"kind\":\"captured\"}"},
     {"stays", "{\"kind\":\"captured\",\"keep\":\"home\"}"},
+    {"shown", "{\"kind\":\"captured\",\"claims\":\"exp\"}"},
 };
 
 static bool turn(int fd, int ms)
@@ -136,7 +137,7 @@ static int injector(struct world w, const char *policy, const char *const *names
     return fds[1];
 }
 
-static const char *const all[] = {"id", "pair", "late", "mac", "unread", "got", "stays"};
+static const char *const all[] = {"id", "pair", "late", "mac", "unread", "got", "stays", "shown"};
 
 /* What is asked; the good one is of the pair. */
 struct wish {
@@ -474,6 +475,37 @@ static void test_captured(void)
     stop(w);
 }
 
+/* Of a token its sandbox sees the claims that its declaration names; it is told as it came. */
+static void test_captured_claims(void)
+{
+    static const char jwt[] = "eyJhbGciOiJub25lIn0.eyJleHAiOjUsImp0aSI6InNlY3JldCJ9.c2ln";
+    static const char opaque[] = "{\"a\":\"token-0123456789\"}";
+    char body[200], inside[200];
+    struct world w = start();
+    struct reply x = token;
+    int fd = injector(w, "coder", all, ARRAY_LEN(all));
+    snprintf(body, sizeof body, "{\"a\":\"%s\",\"b\":\"%s\"}", jwt, jwt);
+    snprintf(inside, sizeof inside, "{\"a\":\"%s\",\"b\":\"%s\"}",
+             "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJleHAiOjV9.<placeholder>",
+             "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJleHAiOjV9.<placeholder>");
+    x.body = body;
+    capture(fd, 1, &x); /* none is to be seen of it */
+    captures(fd, 1, true, "{\"a\":\"<placeholder>\",\"b\":\"<placeholder>\"}", 1, jwt);
+    x.secret = "shown";
+    capture(fd, 2, &x);
+    captures(fd, 2, true, inside, 1, jwt);
+    get(fd, 3, "box-1", "shown", false);
+    captures(fd, 3, true, jwt, 0, "");
+    x.body = opaque;
+    capture(fd, 4, &x);
+    captures(fd, 4, true, "{\"a\":\"<placeholder>\"}", 1, "token-0123456789");
+    x.body = "no JSON";
+    capture(fd, 5, &x);
+    captures(fd, 5, false, "it is no JSON", 0, "");
+    close(fd);
+    stop(w);
+}
+
 static void test_captured_gone(void)
 {
     struct world w = start();
@@ -661,6 +693,7 @@ void suite_vault_sign(void)
     CU_add_test(s, "texts", test_text);
     CU_add_test(s, "keys that come late, or not", test_late);
     CU_add_test(s, "what replies held: whose it is", test_captured);
+    CU_add_test(s, "a token whose claims are seen", test_captured_claims);
     CU_add_test(s, "of a sandbox that is gone", test_captured_gone);
     CU_add_test(s, "what stays with a home", test_home);
     CU_add_test(s, "a key that a reply held", test_captured_key);

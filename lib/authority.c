@@ -9,7 +9,8 @@
 
 const char *scheme_name(enum scheme s)
 {
-    return s == SCHEME_SMTP       ? "smtp"
+    return s == SCHEME_IMAP       ? "imap"
+           : s == SCHEME_SMTP     ? "smtp"
            : s == SCHEME_MYSQL    ? "mysql"
            : s == SCHEME_REDIS    ? "redis"
            : s == SCHEME_POSTGRES ? "postgres"
@@ -25,7 +26,8 @@ bool scheme_is_http(enum scheme s)
 
 uint16_t scheme_port(enum scheme s)
 {
-    return s == SCHEME_SMTP       ? 587
+    return s == SCHEME_IMAP       ? 143
+           : s == SCHEME_SMTP     ? 587
            : s == SCHEME_MYSQL    ? 3306
            : s == SCHEME_REDIS    ? 6379
            : s == SCHEME_POSTGRES ? 5432

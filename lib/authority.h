@@ -21,6 +21,7 @@ enum scheme {
     SCHEME_REDIS,
     SCHEME_MYSQL,
     SCHEME_SMTP,
+    SCHEME_IMAP,
     SCHEME_ENDS
 };
 enum host_kind { HOST_NAME = 1, HOST_IPV4, HOST_IPV6 };
@@ -35,9 +36,9 @@ struct authority {
     unsigned char ip[16];     /* IPv4: first four; IPv6: all */
 };
 
-/* "http" | "https" | "ssh" | "postgres" | "redis" | "mysql" | "smtp" */
+/* "http" | "https" | "ssh" | "postgres" | "redis" | "mysql" | "smtp" | "imap" */
 const char *scheme_name(enum scheme s);
-uint16_t scheme_port(enum scheme s); /* 80 | 443 | 22 | 5432 | 6379 | 3306 | 587 */
+uint16_t scheme_port(enum scheme s); /* 80 | 443 | 22 | 5432 | 6379 | 3306 | 587 | 143 */
 /* HTTP, in TLS or not: what a gate speaks itself. The others have brokers (broker.h). */
 bool scheme_is_http(enum scheme s);
 

@@ -7,6 +7,7 @@ static const struct broker brokers[BROKERS] = {
     {SCHEME_REDIS, ROLE_REDIS_FRONT, ROLE_REDIS_BACK, true},
     {SCHEME_MYSQL, ROLE_MYSQL_FRONT, ROLE_MYSQL_BACK, true},
     {SCHEME_SMTP, ROLE_SMTP_FRONT, ROLE_SMTP_BACK, true},
+    {SCHEME_IMAP, ROLE_IMAP_FRONT, ROLE_IMAP_BACK, true},
 };
 
 const struct broker *broker_at(size_t i)

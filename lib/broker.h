@@ -7,7 +7,7 @@
 #include "authority.h"
 #include "proc.h"
 
-enum { BROKERS = 5, BROKER_KEY_MAX = 64 };
+enum { BROKERS = 6, BROKER_KEY_MAX = 64 };
 
 struct broker {
     enum scheme scheme; /* of the rules' patterns */

@@ -122,9 +122,10 @@ struct bounded_call {
     }
 #define FRONTS                                                                        \
     (ONLY(SSH_FRONT) | ONLY(POSTGRES_FRONT) | ONLY(REDIS_FRONT) | ONLY(MYSQL_FRONT) | \
-     ONLY(SMTP_FRONT))
-#define BACKS \
-    (ONLY(SSH_BACK) | ONLY(POSTGRES_BACK) | ONLY(REDIS_BACK) | ONLY(MYSQL_BACK) | ONLY(SMTP_BACK))
+     ONLY(SMTP_FRONT) | ONLY(IMAP_FRONT))
+#define BACKS                                                                     \
+    (ONLY(SSH_BACK) | ONLY(POSTGRES_BACK) | ONLY(REDIS_BACK) | ONLY(MYSQL_BACK) | \
+     ONLY(SMTP_BACK) | ONLY(IMAP_BACK))
 #define TYPE_OF_SOCKET 0xf /* the rest are flags */
 
 static const struct bounded_call bounded_calls[] = {
@@ -210,7 +211,8 @@ static const struct role_list lists[ROLE_COUNT] = {
     [ROLE_POSTGRES_BACK] = LIST(back_calls), [ROLE_REDIS_FRONT] = LIST(front_calls),
     [ROLE_REDIS_BACK] = LIST(back_calls),    [ROLE_MYSQL_FRONT] = LIST(front_calls),
     [ROLE_MYSQL_BACK] = LIST(back_calls),    [ROLE_SMTP_FRONT] = LIST(front_calls),
-    [ROLE_SMTP_BACK] = LIST(back_calls),
+    [ROLE_SMTP_BACK] = LIST(back_calls),     [ROLE_IMAP_FRONT] = LIST(front_calls),
+    [ROLE_IMAP_BACK] = LIST(back_calls),
 };
 
 /* These two start other programs; what they start is confined by itself. */

@@ -45,6 +45,8 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_MYSQL_BACK] = "mysql-back",
     [ROLE_SMTP_FRONT] = "smtp-front",
     [ROLE_SMTP_BACK] = "smtp-back",
+    [ROLE_IMAP_FRONT] = "imap-front",
+    [ROLE_IMAP_BACK] = "imap-back",
 };
 
 static enum role self = ROLE_NONE;

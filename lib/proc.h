@@ -31,6 +31,8 @@ enum role {
     ROLE_MYSQL_BACK,
     ROLE_SMTP_FRONT,
     ROLE_SMTP_BACK,
+    ROLE_IMAP_FRONT,
+    ROLE_IMAP_BACK,
     ROLE_COUNT
 };
 

@@ -6,6 +6,7 @@
 #include "back.h"
 #include "back_link.h"
 #include "back_request.h"
+#include "back_scrub.h"
 #include "io.h"
 #include "redis_judge.h"
 
@@ -29,18 +30,6 @@ struct redis_back {
     LIST_HEAD(, redis_session) sessions;
 };
 
-/* What a server echoes of the password becomes as many '*'. held: how much of it the bytes so far
- * end with; they wait. */
-struct redis_scrub {
-    struct secret *word;
-    size_t *borders; /* of its beginnings: the longest that each ends with */
-    size_t held;
-};
-
-int redis_scrub_begin(struct redis_scrub *s, struct slice word);
-void redis_scrub_end(struct redis_scrub *s);
-int redis_scrub_put(struct redis_scrub *s, struct slice in, struct buf *out);
-
 enum session_state {
     SESSION_LOGIN = 0, /* the vault says as whom */
     SESSION_ADMITTING,
@@ -59,7 +48,7 @@ struct redis_session {
     struct secret_wait *login;
     struct sign_wait *proof;
     struct back_link link;
-    struct redis_scrub scrub;
+    struct back_scrub scrub;
     struct event *clock;
     struct broker_stream *stream;
     struct resp_commands commands; /* the front's */

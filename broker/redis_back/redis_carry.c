@@ -8,7 +8,7 @@
 
 /* As secrets/vault/scram_proof.h numbers it. */
 enum { PROOF_CLEARTEXT = 3 };
-enum { ANSWER_MAX = 1024, SCRUB_LEAST = 8 };
+enum { ANSWER_MAX = 1024 };
 
 /* ---- to the front ---- */
 
@@ -122,7 +122,7 @@ static void on_password(void *arg, struct slice password, const struct err *err)
         return;
     }
     bool named = strcmp(s->user, "default") != 0; /* whom servers before Redis 6 do not know */
-    if ((password.n >= SCRUB_LEAST && redis_scrub_begin(&s->scrub, password) < 0) ||
+    if ((password.n >= BACK_SCRUB_LEAST && back_scrub_begin(&s->scrub, password) < 0) ||
         resp_put_array(out, named ? 3 : 2) < 0 || resp_put_bulk(out, SLICE("AUTH")) < 0 ||
         (named && resp_put_bulk(out, slice_str(s->user)) < 0) || resp_put_bulk(out, password) < 0) {
         redis_session_refuse(s, "memory", "");
@@ -150,7 +150,7 @@ static int read_server(struct redis_session *s)
                  "the session has had all the bytes that its rule allows");
         return -1;
     }
-    if (redis_scrub_put(&s->scrub, (struct slice){(const char *)buf_data(in), n}, &s->down) < 0) {
+    if (back_scrub_put(&s->scrub, (struct slice){(const char *)buf_data(in), n}, &s->down) < 0) {
         end_soon(s, RECORD_ABORTED, "memory", "");
         return -1;
     }

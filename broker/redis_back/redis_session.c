@@ -39,7 +39,7 @@ static void session_free(struct redis_session *s, const char *code)
     back_request_free(&s->request, code);
     back_link_end(&s->link);
     resp_commands_free(&s->commands);
-    redis_scrub_end(&s->scrub);
+    back_scrub_end(&s->scrub);
     broker_stream_free(s->stream);
     if (s->clock)
         event_free(s->clock);

@@ -5,6 +5,7 @@
 
 #include "back.h"
 #include "back_link.h"
+#include "back_login.h"
 #include "back_request.h"
 #include "io.h"
 #include "smtp_facts.h"
@@ -19,10 +20,7 @@ enum {
     SMTP_LOGIN_SECONDS = 60,    /* from the connection to the message's text */
     SMTP_END_SECONDS = 300,     /* for the answer to it (RFC 5321, 4.5.3.2.6) */
     SMTP_IO = BACK_LINK_IO,
-    SMTP_USER_MAX = 255,
-    SMTP_PASSWORD_MAX = 2048,
     SMTP_WRITTEN_MAX = 2 * BROKER_PACKET_MAX, /* what becomes of a packet: all of it dots */
-    SMTP_WORDS = 3,
 };
 
 struct smtp_back {
@@ -30,8 +28,6 @@ struct smtp_back {
     size_t n_sessions;
     LIST_HEAD(, smtp_session) sessions;
 };
-
-enum smtp_auth { SMTP_AUTH_PLAIN = 0, SMTP_AUTH_LOGIN, SMTP_AUTH_XOAUTH2, SMTP_AUTHS };
 
 enum session_state {
     SESSION_SECRET = 0, /* the vault says as whom */
@@ -57,13 +53,11 @@ struct smtp_session {
     struct back_request request;
     char *said; /* the facts, in which the envelope lies */
     struct smtp_facts facts;
-    char user[SMTP_USER_MAX + 1];
-    enum smtp_auth auth;
+    struct back_login login;
     enum session_state state;
     struct smtp_server server;
     struct secret_wait *secret;
     struct sign_wait *proof;
-    struct secret *words[SMTP_WORDS]; /* what a server is not to echo; NULL: none */
     struct back_link link;
     struct smtp_writer writer;
     size_t recipient; /* whose reply is awaited */
@@ -94,7 +88,6 @@ void smtp_login_proof(struct smtp_session *s); /* SESSION_PROOF: the server want
  * bytes. */
 void smtp_login_scrub(const struct smtp_session *s, const struct smtp_reply *r, char *text,
                       size_t size);
-void smtp_login_forget(struct smtp_session *s);
 
 /* A line to the server, with its end; no secret of it stays in memory. -1: memory. */
 int smtp_tell(struct smtp_session *s, const char *fmt, ...) PRINTF(2, 3);

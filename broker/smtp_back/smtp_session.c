@@ -17,7 +17,7 @@ static void put_message(void *arg, struct record *r)
     buf_init(&b, RECORD_FIELD_MAX);
     record_put_str(r, RF_METHOD, "connect");
     record_put_str(r, RF_PATH, "/");
-    record_put_str(r, RF_USER, s->user);
+    record_put_str(r, RF_USER, s->login.user);
     smtp_facts_domains(&s->facts.envelope, &b);
     record_put(r, RF_STATEMENTS, buf_slice(&b));
     record_put_u64(r, RF_COUNT, s->facts.envelope.n);
@@ -36,7 +36,7 @@ static void session_free(struct smtp_session *s, const char *code)
     secret_client_sign_cancel(s->proof);
     back_request_free(&s->request, code);
     back_link_end(&s->link);
-    smtp_login_forget(s);
+    back_login_forget(&s->login);
     broker_stream_free(s->stream);
     free(s->said);
     LIST_REMOVE(s, entry);
@@ -114,26 +114,11 @@ static const struct back_request_ops request_ops = {.put = put_message,
                                                     .more = smtp_talk_more,
                                                     .spent = smtp_talk_spent};
 
-/* "smtp AUTH NAME": the vault says of a login how and as whom it is, and no more. */
-static int read_login(struct smtp_session *s, struct slice told)
-{
-    static const char *const auths[SMTP_AUTHS] = {"smtp plain ", "smtp login ", "smtp xoauth2 "};
-    for (unsigned i = 0; i < SMTP_AUTHS; i++) {
-        struct slice mark = slice_str(auths[i]);
-        if (!slice_starts(told, mark) || told.n == mark.n || told.n - mark.n > SMTP_USER_MAX)
-            continue;
-        s->auth = (enum smtp_auth)i;
-        memcpy(s->user, told.p + mark.n, told.n - mark.n);
-        return 0;
-    }
-    return -1;
-}
-
 static void on_secret(void *arg, struct secret *value, const struct err *err)
 {
     struct smtp_session *s = arg;
     s->secret = NULL;
-    if (read_login(s, value ? secret_slice(value) : SLICE("")) < 0) {
+    if (back_login_read(&s->login, "smtp", value ? secret_slice(value) : SLICE("")) < 0) {
         smtp_session_refuse(s, "secret_unavailable", err ? err->text : "it is no login");
         return;
     }

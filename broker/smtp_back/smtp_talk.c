@@ -10,7 +10,7 @@
 
 int smtp_tell(struct smtp_session *s, const char *fmt, ...)
 {
-    char line[2 * (SMTP_PASSWORD_MAX + SMTP_USER_MAX)];
+    char line[2 * (BACK_LOGIN_PASSWORD_MAX + BACK_LOGIN_USER_MAX)];
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(line, sizeof line - 2, fmt, ap);
@@ -151,9 +151,9 @@ static bool is_wanted(enum session_state state, unsigned code)
 static void tell_user(struct smtp_session *s)
 {
     struct buf coded;
-    buf_init(&coded, 2 * SMTP_USER_MAX);
+    buf_init(&coded, 2 * BACK_LOGIN_USER_MAX);
     s->state = SESSION_PROOF;
-    if (base64_append(&coded, slice_str(s->user)) < 0) {
+    if (base64_append(&coded, slice_str(s->login.user)) < 0) {
         buf_free(&coded);
         smtp_talk_stop(s, "memory", "");
         return;

@@ -188,6 +188,9 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
     [DERIVED_SMTP_LOGIN] = {NULL, MADE,
                             FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                    ELSE(AUTH, WORD, "plain"))},
+    [DERIVED_IMAP_LOGIN] = {NULL, MADE,
+                            FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
+                                   ELSE(AUTH, WORD, "plain"))},
 };
 
 static enum derived_kind kind_of(const json_t *object)

@@ -18,6 +18,7 @@ int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_fie
                {DERIVED_POSTGRES_LOGIN, SPEC_AUTH, {"scram-sha-256", "md5", "password"}},
                {DERIVED_MYSQL_LOGIN, SPEC_AUTH, {"caching_sha2", "ed25519", "native"}},
                {DERIVED_SMTP_LOGIN, SPEC_AUTH, {"plain", "login", "xoauth2"}},
+               {DERIVED_IMAP_LOGIN, SPEC_AUTH, {"plain", "login", "xoauth2"}},
                {DERIVED_HMAC_KEY, SPEC_ALGORITHM, {"sha256", "sha512", "sha1"}},
                {DERIVED_HMAC_KEY, SPEC_ENCODING, {"text", "hex", "base64"}},
                {DERIVED_SIGNATURE_KEY,

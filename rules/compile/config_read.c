@@ -110,6 +110,7 @@ static const struct key secret_keys[] = {
     KEY("redis_login", OWN, "", ""),
     KEY("mysql_login", OWN, "", ""),
     KEY("smtp_login", OWN, "", ""),
+    KEY("imap_login", OWN, "", ""),
     KEY("login", OWN, "",
         "`{ format: NAME, file: FILE, entry: ENTRY, part: PART }`: one text of a file that another "
         "program keeps its login in, with the checks of `file`, see *Logins of other programs*"),

@@ -40,6 +40,7 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_REDIS_LOGIN] = "redis_login",
         [DERIVED_MYSQL_LOGIN] = "mysql_login",
         [DERIVED_SMTP_LOGIN] = "smtp_login",
+        [DERIVED_IMAP_LOGIN] = "imap_login",
         [DERIVED_SSH_SIGNING_KEY] = "ssh_signing_key",
     };
     return names[k];

@@ -35,10 +35,12 @@ static int parse_scheme(struct slice *rest, struct pattern *ret, struct err *err
         ret->scheme = SCHEME_MYSQL;
     else if (slice_eq_str(scheme, "smtp") || slice_eq_str(scheme, "smtps"))
         ret->scheme = SCHEME_SMTP;
+    else if (slice_eq_str(scheme, "imap") || slice_eq_str(scheme, "imaps"))
+        ret->scheme = SCHEME_IMAP;
     else if (!slice_eq_str(scheme, "https"))
         return bad(err, ret->text,
                    "the scheme must be https (or none), http, ssh, postgres, redis, rediss, mysql, "
-                   "smtp or smtps");
+                   "smtp, smtps, imap or imaps");
     *rest = (struct slice){rest->p + mark + 3, rest->n - (size_t)mark - 3};
     return 0;
 }

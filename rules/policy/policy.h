@@ -39,6 +39,7 @@ enum credential_kind {
     CREDENTIAL_REDIS,       /* the vault gives it to a broker's back for a login */
     CREDENTIAL_MYSQL,       /* the vault proves it, or gives it for a login */
     CREDENTIAL_SMTP,        /* the vault gives it to a broker's back for a login */
+    CREDENTIAL_IMAP,        /* the same */
     CREDENTIAL_SSH_KEY,     /* the vault signs a broker's login with it */
     CREDENTIAL_SSH_SIGNING, /* the vault signs commits, tags and files with it */
 };
@@ -148,6 +149,7 @@ struct rule {
     const struct redis_terms *redis;       /* of redis:// and rediss:// (redis_rule.h), likewise */
     const struct mysql_terms *mysql;       /* of mysql:// (mysql_rule.h), likewise */
     const struct smtp_terms *smtp;         /* of smtp:// and smtps:// (smtp_rule.h), likewise */
+    const struct imap_terms *imap;         /* of imap:// and imaps:// (imap_rule.h), likewise */
     const struct ssh_terms *ssh; /* its patterns are of ssh:// (ssh_rule.h); NULL: they are not */
     const char *said; /* of both: all that the rule says but its patterns; NULL: of another */
 };
@@ -155,7 +157,7 @@ struct rule {
 /* Of a protocol that is not HTTP. */
 static inline bool rule_is_of_broker(const struct rule *r)
 {
-    return r->ssh || r->postgres || r->redis || r->mysql || r->smtp;
+    return r->ssh || r->postgres || r->redis || r->mysql || r->smtp || r->imap;
 }
 
 enum { CAPTURE_BODY_MAX = 16000 };

@@ -24,6 +24,7 @@ static bool is_sent(const struct credential *c)
     case CREDENTIAL_REDIS:
     case CREDENTIAL_MYSQL:
     case CREDENTIAL_SMTP:
+    case CREDENTIAL_IMAP:
         return false;
     default:
         return true;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct rule_broker *const brokers[] = {&rule_ssh,   &rule_ssh_agent, &rule_postgres,
-                                                    &rule_redis, &rule_rediss,    &rule_mysql,
-                                                    &rule_smtp,  &rule_smtps};
+static const struct rule_broker *const brokers[] = {
+    &rule_ssh,   &rule_ssh_agent, &rule_postgres, &rule_redis, &rule_rediss,
+    &rule_mysql, &rule_smtp,      &rule_smtps,    &rule_imap,  &rule_imaps};
 
 const struct rule_broker *rule_broker_of(const struct node *patterns)
 {
@@ -149,6 +149,21 @@ int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const c
     arm->methods = verbs;
     r->entry->n_arms++;
     return 0;
+}
+
+int rule_broker_arm_at(struct rule_broker_reading *r, const struct node *n, const char *text,
+                       struct slice rest, unsigned port, struct err *err)
+{
+    char at[PATTERN_MAX + 8];
+    const char *bracket = memrchr(rest.p, ']', rest.n);
+    struct slice behind = rest;
+    int e = 0;
+    if (bracket)
+        behind = (struct slice){bracket, rest.n - (size_t)(bracket - rest.p)};
+    if (slice_find(behind, ':') < 0)
+        e = snprintf(at, sizeof at, "%s:%u", text, port);
+    return rule_broker_arm(r, n, e ? at : text, text,
+                           r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
 }
 
 static int no_such_word(const struct node *item, const char *text, const char *const *words,

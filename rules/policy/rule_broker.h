@@ -30,7 +30,7 @@ struct rule_broker {
 };
 
 extern const struct rule_broker rule_ssh, rule_ssh_agent, rule_postgres, rule_redis, rule_rediss,
-    rule_mysql, rule_smtp, rule_smtps;
+    rule_mysql, rule_smtp, rule_smtps, rule_imap, rule_imaps;
 
 /* Whose patterns these are, or NULL. */
 const struct rule_broker *rule_broker_of(const struct node *patterns);
@@ -43,6 +43,9 @@ int rule_broker_absent(const struct node *rule, const struct rule *r, struct err
 /* One more arm of the entry: the whole pattern, and how it is shown. */
 int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const char *pattern,
                     const char *shown, uint32_t verbs, struct err *err);
+/* The same of a pattern that is at `port` where it names none. rest: behind the mark. */
+int rule_broker_arm_at(struct rule_broker_reading *r, const struct node *n, const char *text,
+                       struct slice rest, unsigned port, struct err *err);
 /* Which of these words the list at `key` has, as bits in their order; all where there is no list.
  * At most 32 words, of a few letters. */
 int rule_broker_words(const struct node *rule, const char *key, const char *const *words, size_t n,

@@ -25,6 +25,7 @@ static const struct key with_keys[] = {
     KEY("redis_login", AS(name), "", ""),
     KEY("mysql_login", AS(name), "", ""),
     KEY("smtp_login", AS(name), "", ""),
+    KEY("imap_login", AS(name), "", ""),
 };
 
 struct names {
@@ -77,6 +78,7 @@ static const struct {
     {"redis_login", "redis_login", "redis_login: { user: NAME, password: SECRET }"},
     {"mysql_login", "mysql_login", "mysql_login: { user: NAME, password: SECRET }"},
     {"smtp_login", "smtp_login", "smtp_login: { user: NAME, password: SECRET }"},
+    {"imap_login", "imap_login", "imap_login: { user: NAME, password: SECRET }"},
 };
 
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
@@ -252,7 +254,7 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
             "client_certificate, hmac, signature, azure, ssh_key, ssh_signing_key, "
-            "postgres_login, redis_login, mysql_login, smtp_login");
+            "postgres_login, redis_login, mysql_login, smtp_login, imap_login");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))
@@ -283,6 +285,10 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (node_get(with, "smtp_login", &n)) {
         c->kind = CREDENTIAL_SMTP;
         return rule_secret_read(a, &n, secrets, "smtp_login", &c->secret, err);
+    }
+    if (node_get(with, "imap_login", &n)) {
+        c->kind = CREDENTIAL_IMAP;
+        return rule_secret_read(a, &n, secrets, "imap_login", &c->secret, err);
     }
     if (!node_get(with, "bearer", &n))
         return rule_place_read(a, with, secrets, c, err);

@@ -282,6 +282,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_REDIS] = "Redis login",
         [CREDENTIAL_MYSQL] = "MySQL login",
         [CREDENTIAL_SMTP] = "mail login",
+        [CREDENTIAL_IMAP] = "mailbox login",
     };
     static const char *const places[] = {"header", "query", "path", "body"};
     const char *what = c->kind == CREDENTIAL_BASIC       ? c->user

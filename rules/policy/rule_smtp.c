@@ -3,9 +3,6 @@
 #include "rule_broker.h"
 #include "smtp_rule.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static int check_address(const struct node *item, const char *text, struct err *err)
 {
     return smtp_pattern_ok(slice_str(text))
@@ -77,16 +74,9 @@ static int read_pattern(struct rule_broker_reading *r, const struct node *n, con
 static int read_pattern_implicit(struct rule_broker_reading *r, const struct node *n,
                                  const char *text, struct slice rest, struct err *err)
 {
-    char at[PATTERN_MAX + 8];
-    const char *bracket = memrchr(rest.p, ']', rest.n);
-    struct slice behind = rest;
-    if (bracket)
-        behind = (struct slice){bracket, rest.n - (size_t)(bracket - rest.p)};
     if (check_place(n, text, rest, err) < 0)
         return -1;
-    snprintf(at, sizeof at, "%s%s", text, slice_find(behind, ':') < 0 ? ":465" : "");
-    return rule_broker_arm(r, n, at, text,
-                           r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
+    return rule_broker_arm_at(r, n, text, rest, 465, err);
 }
 
 static const char *const keys[] = {"recipients", "senders", "message_recipients",

@@ -40,9 +40,10 @@ struct secret *derived_told(const struct derived *m, struct slice value)
         int n = snprintf(text, sizeof text, "mysql %s", derived_text(m, SPEC_USER));
         return secret_new(text, (size_t)n);
     }
-    if (m->kind == DERIVED_SMTP_LOGIN) {
-        int n = snprintf(text, sizeof text, "smtp %s %s", derived_text(m, SPEC_AUTH),
-                         derived_text(m, SPEC_USER));
+    if (m->kind == DERIVED_SMTP_LOGIN || m->kind == DERIVED_IMAP_LOGIN) {
+        int n =
+            snprintf(text, sizeof text, "%s %s %s", m->kind == DERIVED_SMTP_LOGIN ? "smtp" : "imap",
+                     derived_text(m, SPEC_AUTH), derived_text(m, SPEC_USER));
         return secret_new(text, (size_t)n);
     }
     if (m->kind >= DERIVED_HMAC_KEY) {
@@ -104,7 +105,8 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
         return text_sign_http(value, derived_text(m, SPEC_ALGORITHM), text, out, err);
     if (m->kind == DERIVED_POSTGRES_LOGIN)
         return prove(m, value, scheme, text, out, err);
-    if (m->kind == DERIVED_REDIS_LOGIN || m->kind == DERIVED_SMTP_LOGIN)
+    if (m->kind == DERIVED_REDIS_LOGIN || m->kind == DERIVED_SMTP_LOGIN ||
+        m->kind == DERIVED_IMAP_LOGIN)
         return give(value, scheme, text, out, err);
     if (m->kind == DERIVED_MYSQL_LOGIN)
         return mysql_proof(value, derived_text(m, SPEC_AUTH), scheme, text, out, err);

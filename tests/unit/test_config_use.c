@@ -521,6 +521,7 @@ static void idle_entries(void)
 static void logins_are_used(void)
 {
     static const char *const kinds[][2] = {{"smtp://a.com", "smtp_login"},
+                                           {"imap://a.com", "imap_login"},
                                            {"rediss://a.com", "redis_login"},
                                            {"mysql://a.com/b", "mysql_login"},
                                            {"postgres://a.com/b", "postgres_login"}};

@@ -1,11 +1,11 @@
 /* Replaces a password in what a server says, in pieces of any size. What comes out is as long as
  * what went in, so that lengths of replies stay right. */
-#include "redis_back.h"
+#include "back_scrub.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int redis_scrub_begin(struct redis_scrub *s, struct slice word)
+int back_scrub_begin(struct back_scrub *s, struct slice word)
 {
     s->word = secret_new(word.p, word.n);
     s->borders = calloc(word.n + 1, sizeof *s->borders);
@@ -20,14 +20,14 @@ int redis_scrub_begin(struct redis_scrub *s, struct slice word)
     return 0;
 }
 
-void redis_scrub_end(struct redis_scrub *s)
+void back_scrub_end(struct back_scrub *s)
 {
     secret_unref(s->word);
     free(s->borders);
     memset(s, 0, sizeof *s);
 }
 
-int redis_scrub_put(struct redis_scrub *s, struct slice in, struct buf *out)
+int back_scrub_put(struct back_scrub *s, struct slice in, struct buf *out)
 {
     if (s->word == NULL)
         return buf_append_slice(out, in);

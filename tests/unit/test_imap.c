@@ -1,0 +1,342 @@
+/* IMAP: where a command ends, what it is and what a rule leaves of it, names of mailboxes, and what
+ * a server answers. */
+#include "imap_answer.h"
+#include "imap_command.h"
+#include "imap_response.h"
+#include "imap_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tap_main.h"
+
+static const char *const folders[] = {"INBOX", "Archive/*", "Gr\xc3\xbc\xc3\x9f"};
+
+static struct imap_terms terms(unsigned actions)
+{
+    return (struct imap_terms){.folders = folders,
+                               .n_folders = ARRAY_LEN(folders),
+                               .actions = actions,
+                               .most_bytes = 1000};
+}
+
+static enum imap_seen seen(const char *text, size_t n, struct imap_found *f)
+{
+    struct imap_reader r = {.at = 0};
+    enum imap_seen e;
+    while ((e = imap_reader_next(&r, (struct slice){text, n}, f)) == IMAP_LITERAL)
+        if (!imap_reader_take(&r, f))
+            return IMAP_LITERAL;
+    return e;
+}
+
+#define SEEN(text) seen(text, sizeof(text) - 1, &f)
+
+static void test_reader(void)
+{
+    struct imap_found f;
+    CU_ASSERT(SEEN("a NOOP\r\n") == IMAP_WHOLE && f.n == 8);
+    CU_ASSERT(SEEN("a NOOP\r") == IMAP_MORE && SEEN("") == IMAP_MORE);
+    CU_ASSERT(SEEN("a S {3}\r\nabc d\r\nx") == IMAP_WHOLE && f.n == 16);
+    CU_ASSERT(SEEN("a S {2+}\r\n\r\n {0}\r\n x\r\n") == IMAP_WHOLE && f.n == 22);
+    CU_ASSERT(SEEN("a \"{3}\"\r\n") == IMAP_WHOLE && SEEN("a \"\\\"\" x\r\n") == IMAP_WHOLE);
+    CU_ASSERT(SEEN("a S {3}\r\na\0c\r\n") == IMAP_VIOLATION);
+    CU_ASSERT(SEEN("a \"x\r\n\"\r\n") == IMAP_VIOLATION && SEEN("a \"x{3}\r\n") == IMAP_VIOLATION);
+    CU_ASSERT(SEEN("a\nb") == IMAP_VIOLATION && SEEN("a\rb") == IMAP_VIOLATION);
+    CU_ASSERT(SEEN("a\0\r\n") == IMAP_VIOLATION && SEEN("a\t\r\n") == IMAP_VIOLATION);
+    CU_ASSERT(SEEN("a {4294967296}\r\n") == IMAP_VIOLATION);
+    CU_ASSERT(SEEN("a {40000}\r\n") == IMAP_LITERAL && f.waits && f.size == 40000);
+    CU_ASSERT(SEEN("a {32768+}\r\n") == IMAP_LITERAL && !f.waits);
+    static char long_one[IMAP_COMMAND_MAX + 2];
+    memset(long_one, 'x', sizeof long_one);
+    CU_ASSERT_EQUAL(seen(long_one, sizeof long_one, &f), IMAP_VIOLATION);
+    CU_ASSERT_EQUAL(seen(long_one, IMAP_COMMAND_MAX, &f), IMAP_MORE);
+}
+
+/* What goes on of a command; the code of its refusal where there is one. */
+static const char *read_as(const char *text, unsigned actions)
+{
+    static char said[IMAP_COMMAND_MAX];
+    const struct imap_terms t = terms(actions);
+    struct imap_command c, again;
+    imap_command_init(&c);
+    imap_command_init(&again);
+    int e = imap_command_read(&c, slice_str(text), &t);
+    snprintf(said, sizeof said, "%.*s", SL(buf_slice(&c.out)));
+    if (e < 0) {
+        snprintf(said, sizeof said, "%s", c.code);
+    } else if (c.verb >= IMAP_VERB_NOOP) { /* what was written reads the same */
+        CU_ASSERT_EQUAL_FATAL(imap_command_read(&again, slice_str(said), &t), 0);
+        CU_ASSERT(slice_eq_str(buf_slice(&again.out), said) && again.verb == c.verb);
+    }
+    imap_command_free(&c);
+    imap_command_free(&again);
+    return said;
+}
+
+#define ALL ((unsigned)IMAP_READ | IMAP_FLAG | IMAP_APPEND | IMAP_COPY | IMAP_DELETE | IMAP_MANAGE)
+
+struct row {
+    const char *said, *out;
+};
+
+static void check_rows(const struct row *rows, size_t n, unsigned actions)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *got = read_as(rows[i].said, actions);
+        if (strcmp(got, rows[i].out) != 0)
+            fprintf(stderr, "# %s: %s\n", rows[i].said, got);
+        CU_ASSERT_STRING_EQUAL(got, rows[i].out);
+    }
+}
+
+static void test_commands(void)
+{
+    static const struct row rows[] = {
+        {"noop", "NOOP"},
+        {"select inbox", "SELECT \"INBOX\""},
+        {"SELECT {5}\r\ninBox", "SELECT \"INBOX\""},
+        {"EXAMINE \"Archive/a \\\"b\"", "EXAMINE \"Archive/a \\\"b\""},
+        {"STATUS Gr&APwA3w- (messages UNSEEN)", "STATUS \"Gr&APwA3w-\" (MESSAGES UNSEEN)"},
+        {"LIST \"\" *", "LIST \"\" \"*\""},
+        {"LIST (SPECIAL-USE) \"\" % RETURN (CHILDREN)",
+         "LIST (SPECIAL-USE) \"\" \"%\" RETURN (CHILDREN)"},
+        {"lsub \"\" \"*\"", "LSUB \"\" \"*\""},
+        {"uid fetch 1:*,4 (uid flags body[])", "UID FETCH 1:*,4 (UID FLAGS BODY[])"},
+        {"FETCH 1 all", "FETCH 1 ALL"},
+        {"FETCH 1 body.peek[1.2.header.fields.not (from {2}\r\nTo)]<0.10>",
+         "FETCH 1 (BODY.PEEK[1.2.HEADER.FIELDS.NOT (from To)]<0.10>)"},
+        {"FETCH 1 (RFC822.SIZE BODY[1.MIME] BODY[TEXT] BODY BODY[3])",
+         "FETCH 1 (RFC822.SIZE BODY[1.MIME] BODY[TEXT] BODY BODY[3])"},
+        {"store 1 +flags.silent \\Seen", "STORE 1 +FLAGS.SILENT (\\Seen)"},
+        {"UID STORE 1 FLAGS ($x \\deleted)", "UID STORE 1 FLAGS ($x \\Deleted)"},
+        {"STORE 1 -FLAGS ()", "STORE 1 -FLAGS ()"},
+        {"search charset utf-8 or (from x) not uid 1:3 since \"1-Feb-2026\" header a "
+         "{3}\r\n\xc3\xbcx",
+         "SEARCH CHARSET UTF-8 OR (FROM x) NOT UID 1:3 SINCE 1-Feb-2026 HEADER a {3}\r\n\xc3\xbcx"},
+        {"COPY 1:2 Archive/a", "COPY 1:2 \"Archive/a\""},
+        {"UID MOVE 1 INBOX", "UID MOVE 1 \"INBOX\""},
+        {"UID EXPUNGE 1:3", "UID EXPUNGE 1:3"},
+        {"APPEND INBOX (\\Seen) \"17-Jul-2026 02:44:25 +0200\" {12+}",
+         "APPEND \"INBOX\" (\\Seen) \"17-Jul-2026 02:44:25 +0200\" {12}"},
+        {"RENAME Archive/a Archive/b", "RENAME \"Archive/a\" \"Archive/b\""},
+        {"CLOSE", "CLOSE"},
+        {"IDLE", "IDLE"},
+    };
+    check_rows(rows, ARRAY_LEN(rows), ALL);
+}
+
+static void test_refused(void)
+{
+    static const struct row rows[] = {
+        {"SELECT Secret", "imap_folder"},
+        {"SELECT \"Archive/../Secret\"", "imap_folder"},
+        {"SELECT &AEkATgBCAE8AWA-", "imap_folder"},
+        {"COPY 1 Secret", "imap_folder"},
+        {"RENAME INBOX Archive/a", "imap_folder"},
+        {"RENAME Gr&APwA3w- Archive/a", "imap_folder"}, /* what is below it is not its rule's */
+        {"APPEND Secret {12}", "imap_folder"},
+        {"APPEND INBOX {1001}", "imap_size"},
+        {"APPEND INBOX \"x\"", "imap_protocol"},
+        {"COMPRESS DEFLATE", "imap_command"},
+        {"ENABLE CONDSTORE", "imap_command"},
+        {"UID NOOP", "imap_command"},
+        {"SELECT INBOX (CONDSTORE)", "imap_protocol"},
+        {"STORE 1 FLAGS (\\Recent)", "imap_command"},
+        {"LIST \"\" \"a&\"", "imap_folder"},
+        {"SEARCH CHARSET KOI8-R ALL", "imap_command"},
+        {"SEARCH SUBJECT {3}\r\na\r\n", "imap_protocol"},
+        {"SEARCH SINCE 32-Feb-2026", "imap_protocol"},
+        {"SEARCH (((((((((((((((((((ALL)))))))))))))))))))", "imap_protocol"},
+        {"FETCH 0 FLAGS", "imap_protocol"},
+        {"FETCH 1 ()", "imap_protocol"},
+        {"FETCH 1 (BODY[HEADER.FIELDS ()])", "imap_protocol"},
+        {"FETCH 1 BODY[MIME]", "imap_protocol"},
+        {"FETCH 1 (BINARY[1])", "imap_protocol"},
+        {"NOOP ", "imap_protocol"},
+        {" NOOP", "imap_protocol"},
+        {"", "imap_protocol"},
+    };
+    check_rows(rows, ARRAY_LEN(rows), ALL);
+}
+
+static void test_actions(void)
+{
+    static const struct row reading[] = {
+        {"SELECT INBOX", "EXAMINE \"INBOX\""},    {"FETCH 1 BODY[]", "FETCH 1 (BODY.PEEK[])"},
+        {"FETCH 1 RFC822", "FETCH 1 (RFC822)"},   {"CLOSE", "CLOSE"},
+        {"STORE 1 +FLAGS \\Seen", "imap_action"}, {"EXPUNGE", "imap_action"},
+        {"COPY 1 INBOX", "imap_action"},          {"APPEND INBOX {1}", "imap_action"},
+        {"CREATE Archive/x", "imap_action"},      {"SUBSCRIBE INBOX", "imap_action"},
+    };
+    static const struct row flags[] = {
+        {"SELECT INBOX", "SELECT \"INBOX\""},       {"CLOSE", "UNSELECT"},
+        {"STORE 1 +FLAGS x", "STORE 1 +FLAGS (x)"}, {"STORE 1 FLAGS (\\Deleted)", "imap_action"},
+        {"FETCH 1 BODY[]", "FETCH 1 (BODY[])"},
+    };
+    static const struct row deletes[] = {
+        {"FETCH 1 BODY[]", "FETCH 1 (BODY.PEEK[])"},
+        {"FETCH 1 RFC822", "imap_action"},
+        {"FETCH 1 RFC822.TEXT", "imap_action"},
+        {"EXPUNGE", "EXPUNGE"},
+        {"STORE 1 +FLAGS \\Deleted", "STORE 1 +FLAGS (\\Deleted)"},
+        {"STORE 1 FLAGS (\\Deleted)", "imap_action"},
+        {"MOVE 1 INBOX", "imap_action"},
+        {"DELETE Archive/x", "imap_action"},
+    };
+    check_rows(reading, ARRAY_LEN(reading), IMAP_READ);
+    check_rows(flags, ARRAY_LEN(flags), IMAP_READ | IMAP_FLAG);
+    check_rows(deletes, ARRAY_LEN(deletes), IMAP_READ | IMAP_DELETE);
+}
+
+static void test_literals(void)
+{
+    const struct imap_terms t = terms(ALL);
+    struct imap_command c;
+    imap_command_init(&c);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("APPEND INBOX {3}"), &t), 1);
+    CU_ASSERT_EQUAL(c.size, 3);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("APPEND {5}\r\nINBOX (\\Seen) {3+}"), &t), 1);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("APPEND {5}"), &t), 0);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("SELECT {5}"), &t), 0);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("APPEND Secret {3}"), &t), -1);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("APPEND INBOX x {3}"), &t), -1);
+    CU_ASSERT_EQUAL(imap_command_literal(&c, SLICE("COMPRESS {3}"), &t), -1);
+    imap_command_free(&c);
+}
+
+static const char *name_of(const char *said)
+{
+    static char name[IMAP_NAME_MAX * 4];
+    struct buf b;
+    buf_init(&b, sizeof name);
+    snprintf(name, sizeof name, "%s",
+             imap_name_read(slice_str(said), &b) < 0 ? "!" : ""); /* as it is refused */
+    if (name[0] == 0)
+        snprintf(name, sizeof name, "%.*s", SL(buf_slice(&b)));
+    buf_free(&b);
+    return name;
+}
+
+static void test_names(void)
+{
+    static const struct row rows[] = {
+        {"inbox", "INBOX"},
+        {"Gr&APwA3w-e", "Gr\xc3\xbc\xc3\x9f"
+                        "e"},
+        {"&2D3eAA-", "\xf0\x9f\x98\x80"},
+        {"a&-b", "a&b"},
+        {"Sent Items", "Sent Items"},
+        {"&", "!"},
+        {"&AEE-", "!"},      /* 'A', which is itself */
+        {"&APw", "!"},       /* no end */
+        {"&APx-", "!"},      /* bits behind it */
+        {"&APw-&AN8-", "!"}, /* in two pieces */
+        {"&2D0-", "!"},      /* half a character */
+        {"&AAo-", "!"},      /* a newline */
+        {"Gr\xc3\xbc", "!"},
+        {"a*", "!"},
+        {"a%", "!"},
+        {"../x", "!"},
+        {"a/./b", "!"},
+        {"a//b", "!"},
+        {"/etc", "!"},
+        {"~x", "!"},
+        {"#news.x", "!"},
+        {"a/", "!"},
+        {"", "!"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strcmp(name_of(rows[i].said), rows[i].out) != 0)
+            fprintf(stderr, "# %s: %s\n", rows[i].said, name_of(rows[i].said));
+        CU_ASSERT_STRING_EQUAL(name_of(rows[i].said), rows[i].out);
+    }
+}
+
+/* What a sandbox gets of a server's bytes, in pieces of some size; "!" behind it where they are
+ * bad. */
+static const char *got(struct slice in, size_t step)
+{
+    static char text[4096];
+    const struct imap_terms t = terms(IMAP_READ);
+    struct imap_responses r;
+    struct imap_answer a;
+    struct buf out;
+    bool bad = false;
+    imap_responses_init(&r);
+    buf_init(&out, sizeof text - 1);
+    while (in.n > 0 && !bad) {
+        struct slice some = {in.p, in.n < step ? in.n : step};
+        size_t had = some.n;
+        enum imap_part part = imap_responses_read(&r, &some, &out);
+        in = (struct slice){in.p + had - some.n, in.n - had + some.n};
+        bad = part == IMAP_PART_BAD;
+        if (part != IMAP_PART_WHOLE)
+            continue;
+        bad = imap_answer_read(buf_slice(&r.line), &a) < 0 || imap_answer_put(&a, &t, &out) < 0;
+        imap_responses_next(&r);
+    }
+    snprintf(text, sizeof text, "%.*s%s", SL(buf_slice(&out)), bad ? "!" : "");
+    imap_responses_free(&r);
+    buf_free(&out);
+    return text;
+}
+
+static void test_answers(void)
+{
+    static const struct row rows[] = {
+        {"* 3 EXISTS\r\n* 1 RECENT\r\n* 4 VANISHED\r\n", "* 3 EXISTS\r\n* 1 RECENT\r\n"},
+        {"* 1 FETCH (BODY[] {3}\r\na)\" X \"}\" {0}\r\n)\r\n* SEARCH 1 2\r\n* SEARCH\r\n",
+         "* 1 FETCH (BODY[] {3}\r\na)\" X \"}\" {0}\r\n)\r\n* SEARCH 1 2\r\n* SEARCH\r\n"},
+        {"* LIST (\\Sent) \"/\" INBOX\r\n* LIST () NIL {6}\r\nSecret\r\n* LIST () \"/\" \"\"\r\n",
+         "* LIST (\\Sent) \"/\" \"INBOX\"\r\n* LIST () \"/\" \"\"\r\n"},
+        {"* LSUB () \"/\" \"Archive/a\" (\"CHILDINFO\" (\"x\"))\r\n",
+         "* LSUB () \"/\" \"Archive/a\"\r\n"},
+        {"* STATUS Archive/a (MESSAGES 3)\r\n* STATUS Secret (MESSAGES 3)\r\n",
+         "* STATUS \"Archive/a\" (MESSAGES 3)\r\n"},
+        {"* FLAGS (\\Seen x)\r\n* CAPABILITY X\r\n* ACL Secret x\r\n* ESEARCH ALL 1\r\n",
+         "* FLAGS (\\Seen x)\r\n"},
+        {"* NAMESPACE ((\"\" \"/\")) ((\"Other/\" \"/\")) NIL\r\n",
+         "* NAMESPACE ((\"\" \"/\")) NIL NIL\r\n"},
+        {"* OK [CAPABILITY X Y] ready {3}\r\n* NO \xff\r\n", "* OK ready {3)\r\n* NO ?\r\n"},
+        {"* OK it's \"(\r\n", "* OK it's \"(\r\n"},
+        {"* 1 FETCH (FLAGS (\r\n", "* 1 FETCH (FLAGS (\r!"},
+        {"* 1 FETCH )\r\n", "* 1 FETCH !"},
+        {"* 1 FETCH (X \"a\r\n", "* 1 FETCH (X \"a\r!"},
+        {"* LIST () \"/\"\r\n", "!"},
+        {"* LIST (\"x\") \"/\" INBOX\r\n", "!"},
+        {"* OK\nx\r\n", "!"},
+        {"* OK\rx\r\n", "!"},
+        {"? x\r\n", "!"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (size_t step = 1; step < 200; step += step < 4 ? 1 : 100) {
+            if (strcmp(got(slice_str(rows[i].said), step), rows[i].out) != 0)
+                fprintf(stderr, "# %s%s\n", rows[i].said, got(slice_str(rows[i].said), step));
+            CU_ASSERT_STRING_EQUAL(got(slice_str(rows[i].said), step), rows[i].out);
+        }
+    CU_ASSERT_STRING_EQUAL(got(SLICE("* 1 FETCH (X {3}\r\na\0b)\r\n"), 100),
+                           "* 1 FETCH (X {3}\r\n!");
+    struct imap_answer a;
+    CU_ASSERT(imap_answer_read(SLICE("D12 OK done\r\n"), &a) == 0 && a.kind == IMAP_ANSWER_TAGGED &&
+              slice_eq_str(a.tag, "D12"));
+    CU_ASSERT(imap_answer_read(SLICE("+ x\r\n"), &a) == 0 && a.kind == IMAP_ANSWER_GO_ON);
+    CU_ASSERT(imap_answer_read(SLICE("* PREAUTH x\r\n"), &a) == 0 && a.kind == IMAP_ANSWER_PREAUTH);
+    CU_ASSERT(imap_answer_read(SLICE("D12 MAYBE done\r\n"), &a) < 0);
+    struct imap_server s;
+    imap_server_read(SLICE(" IMAP4rev1 idle MOVE AUTH=PLAIN STARTTLS LOGINDISABLED"), &s);
+    CU_ASSERT(s.has == (IMAP_HAS_IDLE | IMAP_HAS_MOVE) && s.plain && s.starttls && s.no_login &&
+              !s.xoauth2);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("imap", NULL, NULL);
+    CU_add_test(s, "where a command ends", test_reader);
+    CU_add_test(s, "commands", test_commands);
+    CU_add_test(s, "what is refused", test_refused);
+    CU_add_test(s, "actions", test_actions);
+    CU_add_test(s, "literals", test_literals);
+    CU_add_test(s, "names", test_names);
+    CU_add_test(s, "answers", test_answers);
+}

@@ -1,6 +1,7 @@
-/* Waits for what a browser brings back, at a listener of loopback. Anybody on this machine, and any
- * page in the user's browser, can send something there: only what has this attempt's `state` ends
- * the wait. */
+/* Waits for what a browser brings back, at a listener of loopback. Other users of this machine are
+ * not heard there. Any page in the user's browser can send something: only what has this attempt's
+ * `state` ends the wait, and that stands in no argument list, for the browser is opened at our own
+ * listener, which sends it on. */
 #define _GNU_SOURCE 1
 #include "login_consent.h"
 
@@ -19,6 +20,9 @@
 #include <unistd.h>
 
 #include "http1_head.h"
+#include "login_peer.h"
+
+static const char begin[] = "/begin";
 
 enum { WAIT_SECONDS = 600, PEER_SECONDS = 5, HEAD_MAX = 16 * 1024, PEERS_MAX = 256 };
 
@@ -65,16 +69,22 @@ static void open_browser(const char *url)
 
 /* ---- the listener ---- */
 
-static void answer(int fd, const char *status, const char *text)
+/* to: where it is sent on, or NULL. */
+static void answer(int fd, const char *status, const char *to, const char *text)
 {
-    char page[1024];
-    int n = snprintf(page, sizeof page,
-                     "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                     "Content-Length: %zu\r\nConnection: close\r\nCache-Control: no-store\r\n"
-                     "Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\r\n%s",
-                     status, strlen(text), text);
-    ssize_t sent = send(fd, page, (size_t)n, MSG_NOSIGNAL);
+    struct buf page;
+    buf_init_wiped(&page, 3 * HEAD_MAX);
+    int bad =
+        buf_printf(&page, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n", status);
+    if (to)
+        bad |= buf_printf(&page, "Location: %s\r\n", to);
+    bad |= buf_printf(&page,
+                      "Content-Length: %zu\r\nConnection: close\r\nCache-Control: no-store\r\n"
+                      "Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\r\n%s",
+                      strlen(text), text);
+    ssize_t sent = bad ? 0 : send(fd, buf_data(&page), buf_len(&page), MSG_NOSIGNAL);
     (void)sent; /* a browser that has gone is none of ours */
+    buf_free(&page);
 }
 
 /* The head of a request, read within its time. */
@@ -94,8 +104,8 @@ static int read_head(int fd, struct buf *in)
     return end > 0 ? (int)end : -1;
 }
 
-/* Is it the browser that follows the redirect? A name that was led to loopback is not believed. */
-static bool is_ours(const struct head *h, const struct login_attempt *a)
+/* Is it the browser that asks for this path? A name that was led to loopback is not believed. */
+static bool is_ours(const struct head *h, const struct login_attempt *a, const char *path)
 {
     const struct field *host = http_head_find(h, "host");
     struct slice whole = slice_str(a->redirect);
@@ -103,12 +113,13 @@ static bool is_ours(const struct head *h, const struct login_attempt *a)
     ssize_t slash = slice_find(rest, '/');
     return slice_eq_str(h->method, "GET") && host &&
            slice_eq(host->value, (struct slice){rest.p, (size_t)slash}) &&
-           slice_eq(h->path, (struct slice){rest.p + slash, rest.n - (size_t)slash});
+           slice_eq_str(h->path, path ? path : rest.p + slash);
 }
 
-static int serve(int fd, const struct login_server *s, const struct login_attempt *a,
-                 char code[LOGIN_CODE_MAX + 1], struct err *err)
+static int serve(int fd, const char *url, const struct login_server *s,
+                 const struct login_attempt *a, char code[LOGIN_CODE_MAX + 1], struct err *err)
 {
+    bool begins = false;
     static const struct limits bounds = {
         .head_bytes = HEAD_MAX, .headers = 100, .target_bytes = HEAD_MAX};
     struct timeval limit = {.tv_sec = PEER_SECONDS};
@@ -121,17 +132,20 @@ static int serve(int fd, const struct login_server *s, const struct login_attemp
     buf_init_wiped(&in, HEAD_MAX);
     http_head_init(&h);
     int end = read_head(fd, &in);
-    if (end > 0 &&
-        http1_parse_request(&h, (struct slice){(char *)buf_data(&in), (size_t)end}, &bounds,
-                            &why) == 0 &&
-        is_ours(&h, a))
-        r = login_take_answer(s, a, h.query, code, err);
-    if (r == 1)
-        answer(fd, "200 OK", "Durward has the answer. You may close this window.\n");
+    if (end > 0 && http1_parse_request(&h, (struct slice){(char *)buf_data(&in), (size_t)end},
+                                       &bounds, &why) == 0) {
+        begins = is_ours(&h, a, begin) && !h.has_query;
+        if (is_ours(&h, a, NULL))
+            r = login_take_answer(s, a, h.query, code, err);
+    }
+    if (begins)
+        answer(fd, "302 Found", url, "");
+    else if (r == 1)
+        answer(fd, "200 OK", NULL, "Durward has the answer. You may close this window.\n");
     else if (r < 0)
-        answer(fd, "400 Bad Request", "The login failed: see the terminal.\n");
+        answer(fd, "400 Bad Request", NULL, "The login failed: see the terminal.\n");
     else
-        answer(fd, "404 Not Found", "This is not the answer that Durward waits for.\n");
+        answer(fd, "404 Not Found", NULL, "This is not the answer that Durward waits for.\n");
     http_head_free(&h);
     buf_free(&in);
     return r;
@@ -164,9 +178,23 @@ static int pasted(const struct login_server *s, const struct login_attempt *a,
 
 /* ---- both ---- */
 
-static int wait_for(int listener, bool paste, const struct login_server *s,
+/* Another user's connection is closed unread, and counts for nothing: it is told of once. */
+static bool is_stranger(int fd, bool *told)
+{
+    if (login_peer_ours(fd))
+        return false;
+    if (!*told)
+        fprintf(stderr,
+                "A connection of another user of this machine was not heard. If it was your "
+                "browser's,\nlog in with --no-browser.\n");
+    *told = true;
+    return true;
+}
+
+static int wait_for(int listener, bool paste, const char *url, const struct login_server *s,
                     const struct login_attempt *a, char code[LOGIN_CODE_MAX + 1], struct err *err)
 {
+    bool told = false;
     time_t till = time(NULL) + WAIT_SECONDS;
     for (int peers = 0; peers < PEERS_MAX;) {
         struct pollfd p[2] = {{listener, POLLIN, 0}, {paste ? STDIN_FILENO : -1, POLLIN, 0}};
@@ -180,12 +208,13 @@ static int wait_for(int listener, bool paste, const struct login_server *s,
         if (p[1].revents)
             return pasted(s, a, code, err);
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        int r = fd < 0 ? 0 : serve(fd, s, a, code, err);
+        bool stranger = fd >= 0 && is_stranger(fd, &told);
+        int r = fd < 0 || stranger ? 0 : serve(fd, url, s, a, code, err);
         if (fd >= 0)
             close(fd);
         if (r != 0)
             return r;
-        peers++;
+        peers += !stranger;
     }
     return err_set(err, ERR_LIMIT, "others than the browser came %d times", PEERS_MAX);
 }
@@ -195,7 +224,10 @@ int login_consent(int listener, bool browser, const char *url, const struct logi
 {
     fprintf(stderr, "Open this address in a browser and agree:\n\n%s\n\n", url);
     if (browser) {
-        open_browser(url);
+        char at[sizeof a->redirect + sizeof begin];
+        int n = (int)(strrchr(a->redirect, '/') - a->redirect);
+        snprintf(at, sizeof at, "%.*s%s", n, a->redirect, begin);
+        open_browser(at);
         fprintf(stderr, "Waiting for the answer at 127.0.0.1.\n");
     } else {
         fprintf(stderr,
@@ -204,5 +236,5 @@ int login_consent(int listener, bool browser, const char *url, const struct logi
                 a->redirect);
     }
     fflush(stderr);
-    return wait_for(listener, !browser, s, a, code, err) == 1 ? 0 : -1;
+    return wait_for(listener, !browser, url, s, a, code, err) == 1 ? 0 : -1;
 }

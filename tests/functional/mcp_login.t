@@ -3,6 +3,7 @@
 kept is refreshed outside; what a lying server or authorization server says is refused by name."""
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -169,8 +170,38 @@ def pasted(t, w):
     os.chmod(opener, 0o755)
     code, out, err = w.login(env={"PATH": os.path.dirname(opener) + ":" + w.d.env["PATH"]})
     opened = tap.wait_for(lambda: os.path.exists(w.d.work + "/opened") and open(w.d.work + "/opened").read(), 10, 0.05)
-    t.ok(code == 0 and opened and opened.startswith("https://%s/authorize?response_type=code&" % ISSUER) and opened.count("\n") == 1,
-         "a browser is opened with that one address", opened, err)
+    t.ok(code == 0 and opened and re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/begin\n", opened),
+         "a browser is opened with one address, in which nobody who sees its arguments finds anything", opened, err)
+
+
+def other_user(t, w):
+    """Another user of this machine, who has seen the address, and comes with an answer of his own."""
+    came = []
+
+    def stranger(url):
+        if os.geteuid() == 0:
+            came.append(as_user(url))
+        begin = url.partition("/callback")[0] + "/begin"
+        t.ok(mcp_login.leads_to(begin).startswith("https://%s/authorize?" % ISSUER), "our own browser is sent on", begin)
+        return url
+    code, out, err = w.login(answer=stranger)
+    t.ok(code == 0, "a login, while others knock", err)
+    if os.geteuid() != 0:
+        t.skip("another user's browser", "needs root")
+        return
+    t.ok(came == ["none none"] and "another user of this machine was not heard" in err, "another user's is not heard, with the right answer either",
+         came, err)
+
+
+def as_user(url):
+    """What curl of an ordinary user gets."""
+    begin = url.partition("/callback")[0] + "/begin"
+    said = []
+    for one in (url, begin):
+        r = subprocess.run(["curl", "-s", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}", one], user=65534, group=65534, extra_groups=[],
+                           stdout=subprocess.PIPE, text=True, cwd="/", env={"PATH": os.environ["PATH"]})
+        said.append("none" if r.stdout == "000" else r.stdout)
+    return " ".join(said)
 
 
 def visited(t, w):
@@ -339,7 +370,7 @@ def main(t):
     t.part(official, t)
     d = durward.Durward(t)
     w = mcp_login.Doubles(t, d)
-    for part in (plain, inside, configured, refreshed, renewed, proofs, pasted, visited, discovery, answers, lenient):
+    for part in (plain, inside, configured, refreshed, renewed, proofs, pasted, other_user, visited, discovery, answers, lenient):
         t.part(part, t, w)
 
 

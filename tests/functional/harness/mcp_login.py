@@ -189,6 +189,17 @@ def visit(url, **headers):
         return None
 
 
+def leads_to(url):
+    """Where a request to the command's listener is sent on."""
+    import http.client
+    host, _, path = url.partition("://")[2].partition("/")
+    c = http.client.HTTPConnection(host, timeout=10)
+    c.request("GET", "/" + path)
+    r = c.getresponse()
+    c.close()
+    return r.getheader("Location") or ""
+
+
 def browse(address, ca, host, target):
     import http.client
     import socket

@@ -186,8 +186,12 @@ enum wire_type {
 
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
-    W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
-    W_SECRET_STALE = 52, /* V→I: name:str; forget it */
+    W_SECRET = 51, /* V→I: req:u32, ok:u8 (2: and another can be made of it), ttl:u32 (seconds it
+                      may be used), value:bytes or text */
+    W_SECRET_REFUSED = 226, /* I→V: req:u32, name:str, sent:str (SHA-256 of the value that a server
+                              refused) */
+    W_SECRET_RENEWED = 227, /* V→I: req:u32, ok:u8: there is another value */
+    W_SECRET_STALE = 52,    /* V→I: name:str; forget it */
     W_SIGN = 56,      /* I→V: req:u32, name:str, sandbox:str (whose captured one it is; else ""),
                          key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it
                          is of;      secrets/proto/aws_sign.h), previous:str      (signature of the

@@ -42,6 +42,9 @@ static const struct answer_words table[] = {
      "it "
      "(durward login mcp NAME URL)",
      0},
+    {"login_renewed", 0, ANSWER_FAILED,
+     "the server refused the credential that it was sent, and there is another one now",
+     "The policy is not the reason. Send the request once more", 0},
     {"mcp_reply", 0, ANSWER_FAILED,
      "the MCP server sent a message that cannot be read with certainty", ORIGIN, 0},
     {"mcp_reply_too_large", 0, ANSWER_FAILED, "the MCP server sent a message of more than 8 MiB",

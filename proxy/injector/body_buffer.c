@@ -55,8 +55,40 @@ void body_buffer_replace(struct body_buffer *g, struct buf *b)
     buf_init_wiped(b, 0);
 }
 
+void body_buffer_keep(struct body_buffer *g)
+{
+    g->keeps = true;
+    g->sent = 0;
+    g->told = false;
+}
+
+void body_buffer_release(struct body_buffer *g)
+{
+    if (!g->keeps)
+        return;
+    g->keeps = false;
+    if (g->told)
+        body_buffer_free(g);
+    else
+        buf_drain(&g->body, g->sent);
+}
+
+static bool pump_kept(struct body_buffer *g, struct upstream upstream)
+{
+    if (g->told)
+        return true;
+    struct slice all = buf_slice(&g->body), rest = {all.p + g->sent, all.n - g->sent};
+    g->sent += stream_send(&upstream, rest);
+    g->told = g->sent == all.n;
+    if (g->told)
+        upstream.ops->end(upstream.self);
+    return g->told;
+}
+
 bool body_buffer_pump(struct body_buffer *g, struct upstream upstream)
 {
+    if (g->keeps)
+        return pump_kept(g, upstream);
     buf_drain(&g->body, stream_send(&upstream, buf_slice(&g->body)));
     if (buf_len(&g->body) > 0)
         return false;

@@ -26,6 +26,9 @@ struct body_buffer {
     enum body_buffer_state state; /* LARGE: longer than max; FULL: `full` says what is */
     enum quota_end full;
     struct buf body; /* wiped */
+    bool keeps;      /* what was sent, too */
+    size_t sent;     /* of what it keeps, */
+    bool told;       /* and that it has ended */
     size_t max;
     struct quota *total; /* of the process */
     const char *owner;   /* outlives it */
@@ -41,5 +44,9 @@ void body_buffer_end(struct body_buffer *g);
 void body_buffer_replace(struct body_buffer *g, struct buf *b);
 /* Pass on what the upstream has room for; true once all is out and its end told. */
 bool body_buffer_pump(struct body_buffer *g, struct upstream upstream);
+/* Before it is pumped: it stays until body_buffer_free, and can be sent again from its start. */
+void body_buffer_keep(struct body_buffer *g);
+/* What was sent is not needed again; nothing to do where it is not kept. */
+void body_buffer_release(struct body_buffer *g);
 
 #endif

@@ -17,9 +17,16 @@
 #include <string.h>
 
 static const char *const states[] = {
-    [G_NEW] = "new",           [G_HELD] = "approval asked", [G_BUDGET] = "budget",
-    [G_BODY] = "body awaited", [G_SECRET] = "secret asked", [G_RECORDING] = "recording",
-    [G_OPEN] = "sent on",      [G_CAPTURING] = "capturing", [G_DRAINING] = "reply drained",
+    [G_NEW] = "new",
+    [G_HELD] = "approval asked",
+    [G_BUDGET] = "budget",
+    [G_BODY] = "body awaited",
+    [G_SECRET] = "secret asked",
+    [G_RECORDING] = "recording",
+    [G_OPEN] = "sent on",
+    [G_RENEWING] = "renewing",
+    [G_CAPTURING] = "capturing",
+    [G_DRAINING] = "reply drained",
     [G_DONE] = "done",
 };
 
@@ -42,6 +49,7 @@ void injection_release(struct injection *g)
     secret_client_sign_cancel(g->sign_wait);
     aws_upload_free(g->upload);
     override_watch_free(g->override);
+    injection_renew_end(g);
     placement_free(&g->placement);
     secret_unref(g->value);
     client_cert_free(g->cert);
@@ -85,6 +93,7 @@ static int placement(struct injection *g)
         return -1;
     if (g->decided.credential == NULL)
         return 0;
+    injection_renew_keep(g);
     struct slice value = g->value ? secret_slice(g->value) : (struct slice){"", 0};
     int r = placement_apply(&g->placement, &g->head, &g->body, value);
     g->filled = g->decided.credential->kind != CREDENTIAL_CERTIFICATE;
@@ -295,12 +304,25 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         return;
     }
     g->value = secret_ref(value);
-    if (placement_signs(&g->placement))
+    if (placement_signs(&g->placement)) {
         sign(g);
-    else if (remember_own(g) < 0)
+        return;
+    }
+    injection_renew_begin(g);
+    if (remember_own(g) < 0)
         injection_deny(g, 503, "memory", "");
     else
         injection_search(g);
+}
+
+void injection_secret(struct injection *g)
+{
+    injection_set_state(g, G_SECRET);
+    secret_client_trace(g->injector->secrets, &g->relay.trace);
+    struct secret_wait *w =
+        secret_client_get(g->injector->secrets, g->decided.credential->secret, on_secret, g);
+    if (w)
+        g->secret_wait = w;
 }
 
 /* The request is complete but for the credential. */
@@ -320,26 +342,23 @@ static void fetch(struct injection *g)
         injection_search(g);
         return;
     }
-    injection_set_state(g, G_SECRET);
     if (g->decided.credential->captured) {
+        injection_set_state(g, G_SECRET);
         struct sign_wait *s = secret_client_captured(g->injector->secrets, g->decided.sandbox,
                                                      g->decided.credential->secret, on_captured, g);
         if (s)
             g->sign_wait = s;
         return;
     }
-    secret_client_trace(g->injector->secrets, &g->relay.trace);
-    struct secret_wait *w =
-        secret_client_get(g->injector->secrets, g->decided.credential->secret, on_secret, g);
-    if (w)
-        g->secret_wait = w;
+    injection_secret(g);
 }
 
 /* The reply is not to go on: the origin is given up from within its own call. */
 void injection_abandon(struct injection *g, unsigned status, const char *code)
 {
     injection_end_record(g, RECORD_ABORTED, code);
-    g->relay.upstream.ops->cancel(g->relay.upstream.self, code);
+    if (g->relay.upstream.ops)
+        g->relay.upstream.ops->cancel(g->relay.upstream.self, code);
     injection_tell_fail(g, status, code);
 }
 

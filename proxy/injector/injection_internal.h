@@ -27,6 +27,7 @@ enum injection_state {
     G_SECRET,
     G_RECORDING,
     G_OPEN,
+    G_RENEWING, /* a 401 is held, and another credential awaited */
     G_CAPTURING,
     G_DRAINING, /* the origin is gone, and the downstream has not had all of the reply */
     G_DONE
@@ -40,7 +41,10 @@ struct injection {
     char entry[16], token[512];
     struct injection_decided decided;
     struct quota_part exchange; /* of those of all sandboxes */
-    struct body_buffer body;    /* of the request, when the slot or a signature needs it whole */
+    struct injection_renewal
+        *renewal;            /* injection_renew.c; NULL: its credential cannot be renewed */
+    bool renewed;            /* this is the second time that it is sent */
+    struct body_buffer body; /* of the request, when the slot or a signature needs it whole */
     struct pending_approval *pending_approval; /* G_HELD */
     char approval[200];                        /* who has decided; "" where nobody was asked */
     bool waited;         /* held, or for its budget: what comes of the body had no room */
@@ -100,6 +104,25 @@ bool injection_captures(const struct injection *g, const struct head *h);
 void injection_capture_begin(struct injection *g, const struct head *h);
 void injection_capture_data(struct injection *g, const void *p, size_t n);
 void injection_capture_end(struct injection *g);
+/* injection_renew.c: a credential that its origin refuses before its time. The value is here, and
+ * can be made anew. */
+void injection_renew_begin(struct injection *g);
+/* Before it is in: what it takes to send the request once more is kept, where there is room. */
+void injection_renew_keep(struct injection *g);
+/* True: the reply is held, and the vault asked for another value. */
+bool injection_renew_holds(struct injection *g, const struct head *reply) WUNUSED;
+/* The origin is gone; code: it failed, else NULL. True: the reply is held, and nothing is to be
+ * done about that. */
+bool injection_renew_gone(struct injection *g, unsigned status, const char *code) WUNUSED;
+void injection_renew_end(struct injection *g);
+/* injection.c: the secret is got (anew), and the request goes on. */
+void injection_secret(struct injection *g);
+/* injection_reply.c: the reply goes on as it came. False: the injection is gone. */
+bool injection_take_reply(struct injection *g, const struct head *h);
+/* Nothing more comes of the reply. */
+void injection_reply_end(struct injection *g);
+/* The origin is gone, and the injection is not. */
+void injection_leave_origin(struct injection *g);
 /* injection_mcp.c: the rule reads messages. */
 bool injection_mcp(const struct injection *g);
 /* Its bodies are read again here (injection_judge.c): messages, or calls to models. */

@@ -55,13 +55,13 @@ static void pass_reply(struct injection *g, const struct head *h)
         g->relay.downstream.ops->wanted(g->relay.downstream.self);
 }
 
-/* The injection may be gone when it returns. */
-static void pass_head(struct injection *g, const struct head *h)
+/* False: the injection is gone. */
+static bool pass_head(struct injection *g, const struct head *h)
 {
     struct head clean;
     if (g->scrub == NULL) {
         pass_reply(g, h);
-        return;
+        return true;
     }
     int r = clean_head(g, &clean, h);
     bool blocked = r == 0 && is_blocked(g);
@@ -72,50 +72,56 @@ static void pass_head(struct injection *g, const struct head *h)
         injection_abandon(g, 502, "secret_reflected");
     else if (r < 0)
         injection_abandon(g, 503, "memory");
+    return r == 0 && !blocked;
 }
 
-static void downstream_reply(void *self, const struct head *h)
+static bool abandon(struct injection *g, unsigned status, const char *code)
 {
-    struct injection *g = self;
+    injection_abandon(g, status, code);
+    return false;
+}
+
+/* Its head waits, or goes on in a copy that says nothing of its length. */
+static bool take_messages(struct injection *g, const struct head *h)
+{
     struct head clean;
+    if (injection_mcp_reply(g, h) < 0)
+        return abandon(g, 503, "memory");
+    if (g->messages_whole)
+        return true;
+    bool ok = http_head_copy(&clean, h) == 0;
+    clean.body = BODY_CHUNKED; /* it may become shorter */
+    ok = ok ? pass_head(g, &clean) : abandon(g, 503, "memory");
+    http_head_free(&clean);
+    return ok;
+}
+
+bool injection_take_reply(struct injection *g, const struct head *h)
+{
     if ((g->filled || g->scrub || injection_mcp(g)) && h->body != BODY_NONE &&
         scrub_head_coded(h)) {
-        injection_abandon(g, 502, "cannot_scrub");
-        return;
+        return abandon(g, 502, "cannot_scrub");
     }
     /* its client has nothing to log in with, unless it has logged in inside */
     if (h->status == 401 && injection_mcp(g) && g->filled && !g->decided.credential->captured) {
-        injection_abandon(g, 502, "mcp_login");
-        return;
+        return abandon(g, 502, "mcp_login");
     }
     g->relay.status = h->status;
     injection_llm_reply(g, h);
     g->in_messages = grpc_has_messages(h);
-    if (h->body == BODY_TUNNEL && open_tunnel(g) < 0) {
-        injection_abandon(g, 503, "memory");
-        return;
-    }
+    if (h->body == BODY_TUNNEL && open_tunnel(g) < 0)
+        return abandon(g, 503, "memory");
     if (injection_captures(g, h)) {
         injection_capture_begin(g, h);
-        return;
+        return true;
     }
-    if (!injection_mcp_reads(g, h)) {
-        pass_head(g, h);
-        return;
-    }
-    if (injection_mcp_reply(g, h) < 0) {
-        injection_abandon(g, 503, "memory");
-        return;
-    }
-    if (g->messages_whole)
-        return; /* its head waits */
-    if (http_head_copy(&clean, h) == 0) {
-        clean.body = BODY_CHUNKED; /* it may become shorter */
-        pass_head(g, &clean);
-    } else {
-        injection_abandon(g, 503, "memory");
-    }
-    http_head_free(&clean);
+    return injection_mcp_reads(g, h) ? take_messages(g, h) : pass_head(g, h);
+}
+
+static void downstream_reply(void *self, const struct head *h)
+{
+    if (!injection_renew_holds(self, h))
+        injection_take_reply(self, h);
 }
 
 static void pass_body(struct injection *g, struct slice s)
@@ -234,12 +240,16 @@ bool injection_mcp_pump(struct injection *g)
     return false;
 }
 
-/* The origin is gone when this returns. */
-static void end_messages(struct injection *g)
+void injection_leave_origin(struct injection *g)
 {
     g->facts = *origin_facts(g->origin);
     g->origin = NULL;
     g->relay.upstream = (struct upstream){NULL, NULL};
+}
+
+static void end_messages(struct injection *g)
+{
+    injection_leave_origin(g);
     injection_set_state(g, G_DRAINING);
     if (!injection_mcp_close(g))
         return;
@@ -263,7 +273,7 @@ static void downstream_trailers(void *self, const struct head *fields)
 {
     struct injection *g = self;
     struct head clean;
-    if (g->messages ||
+    if (g->messages || g->state == G_RENEWING ||
         g->reply.state != BODY_BUFFER_OFF) /* they would say nothing of a body that is another */
         return;
     if (flush_scrub(g) < 0 || is_blocked(g))
@@ -278,9 +288,8 @@ static void downstream_trailers(void *self, const struct head *fields)
     http_head_free(&clean);
 }
 
-static void downstream_end(void *self)
+void injection_reply_end(struct injection *g)
 {
-    struct injection *g = self;
     struct downstream f = g->relay.downstream;
     injection_llm_close(g);
     if (g->reply.state != BODY_BUFFER_OFF) {
@@ -306,6 +315,12 @@ static void downstream_end(void *self)
     finish(g);
 }
 
+static void downstream_end(void *self)
+{
+    if (!injection_renew_gone(self, 0, NULL))
+        injection_reply_end(self);
+}
+
 void injection_pass_whole(struct injection *g, struct head *h, struct slice body)
 {
     struct head clean;
@@ -323,14 +338,17 @@ void injection_pass_whole(struct injection *g, struct head *h, struct slice body
         if (g->scrub == NULL || scrub_feed(g->scrub, body, &s) == 0)
             pass_body(g, s);
     }
-    downstream_end(g);
+    injection_reply_end(g);
 }
 
 static void downstream_fail(void *self, unsigned status, const char *code, const char *id UNUSED)
 {
     struct injection *g = self;
+    if (injection_renew_gone(g, status, code))
+        return;
     if (g->relay.tunnel && tunnel_down_closed(g->relay.tunnel)) {
-        downstream_end(g); /* both had said goodbye: how the connection goes then is no matter */
+        injection_reply_end(
+            g); /* both had said goodbye: how the connection goes then is no matter */
         return;
     }
     injection_end_record(g, RECORD_ABORTED, code);
@@ -340,6 +358,8 @@ static void downstream_fail(void *self, unsigned status, const char *code, const
 static size_t downstream_room(void *self)
 {
     struct injection *g = self;
+    if (g->state == G_RENEWING)
+        return 0;
     if (g->relay.tunnel)
         return budget_client_down_room(g->relay.budget_client, tunnel_down_room(g->relay.tunnel));
     if (g->reply.state != BODY_BUFFER_OFF)
@@ -354,6 +374,8 @@ static size_t downstream_room(void *self)
 static void downstream_wanted(void *self)
 {
     struct injection *g = self;
+    if (g->relay.upstream.ops == NULL) /* gone while its reply is held */
+        return;
     if (g->body.state != BODY_BUFFER_OFF)
         body_buffer_pump(&g->body, g->relay.upstream);
     else if (g->upload)

@@ -145,8 +145,10 @@ void injection_taint_end(struct injection *g)
 {
     cancel_wanted(g);
     free(g->wanted);
+    g->wanted = NULL;
     if (g->linked)
         LIST_REMOVE(g, link);
+    g->linked = false;
 }
 
 /* ---- before the request leaves ---- */

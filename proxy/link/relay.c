@@ -91,6 +91,16 @@ void relay_admitted(struct relay *r, struct event_base *base, unsigned seconds, 
         event_add(r->tick, &every);
 }
 
+void relay_again(struct relay *r)
+{
+    if (r->tick)
+        event_free(r->tick);
+    r->tick = NULL;
+    r->journal = NULL;
+    r->upstream = (struct upstream){NULL, NULL};
+    r->status = 0;
+}
+
 int relay_open_tunnel(struct relay *r, struct event_base *base, struct tunnel_owner owner,
                       enum tunnel_strict strict, const struct tunnel_filter *up,
                       const struct tunnel_filter *down)

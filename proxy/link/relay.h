@@ -49,6 +49,8 @@ uint64_t relay_ms(const struct relay *r);    /* since relay_init */
  * it has come. Without memory it just does not. */
 void relay_admitted(struct relay *r, struct event_base *base, unsigned seconds, struct journal *j,
                     uint64_t counter);
+/* It goes to its origin once more, under another counter: relay_admitted is to follow. */
+void relay_again(struct relay *r);
 /* A record of how far it has come. */
 void relay_record(const struct relay *r, struct record *to, enum record_kind kind, uint64_t counter,
                   const char *code);

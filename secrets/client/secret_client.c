@@ -34,6 +34,7 @@ struct held {
     uint32_t req;
     struct secret *value;
     int64_t until;  /* ms, monotonic: the value may be used before */
+    bool renewable; /* before its time */
     struct err why; /* of the last answer; ERR_NONE: it was a value */
     unsigned failures;
     int64_t retry_at;
@@ -42,14 +43,15 @@ struct held {
     LIST_ENTRY(held) link;
 };
 
-/* One signature that is owed, or a reply that is being looked into. */
+/* One signature that is owed, or a reply that is being looked into, or another value. */
 struct sign_wait {
     struct secret_client *client;
     struct quota_part part;
     uint32_t req;
     struct event *timeout;
     sign_fn fn;          /* or */
-    captured_fn capture; /* of what was captured; one of the two */
+    captured_fn capture; /* of what was captured; or */
+    renewed_fn renewed;  /* one of the three */
     void *arg;
     LIST_ENTRY(sign_wait) link;
 };
@@ -223,11 +225,14 @@ static void sign_done(struct sign_wait *w, struct slice signature, struct slice 
     struct err err = {0};
     sign_fn fn = w->fn;
     captured_fn capture = w->capture;
+    renewed_fn renewed = w->renewed;
     void *arg = w->arg;
     secret_client_sign_cancel(w);
     if (signature.n == 0)
         err_set(&err, ERR_UNREADY, "%.*s", SL(why));
-    if (capture)
+    if (renewed)
+        renewed(arg, false);
+    else if (capture)
         capture(arg, no_signature, NULL, 0, &err);
     else
         fn(arg, signature, &err);
@@ -245,7 +250,7 @@ static void fail_signing(struct secret_client *c)
         sign_done(w, no_signature, SLICE("the vault is gone"));
 }
 
-/* NULL: it was told why not. */
+/* NULL: it was told why not, if it has a function for that. */
 static struct sign_wait *sign_wait_new(struct secret_client *c, const char *payer, sign_fn fn,
                                        captured_fn capture, void *arg)
 {
@@ -261,7 +266,7 @@ static struct sign_wait *sign_wait_new(struct secret_client *c, const char *paye
         free(w);
         if (capture)
             capture(arg, no_signature, NULL, 0, &err);
-        else
+        else if (fn)
             fn(arg, no_signature, &err);
         return NULL;
     }
@@ -319,11 +324,14 @@ struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *p
     return w;
 }
 
-static struct sign_wait *owed(struct secret_client *c, uint32_t req, bool captured)
+/* NULL: nothing of that kind is owed under this number. */
+static struct sign_wait *owed(struct secret_client *c, uint32_t type, uint32_t req)
 {
     struct sign_wait *w;
     LIST_FOREACH(w, &c->signing, link)
-    if (w->req == req && (w->capture != NULL) == captured)
+    if (w->req == req && type == (w->capture   ? W_CAPTURED
+                                  : w->renewed ? W_SECRET_RENEWED
+                                               : W_SIGNED))
         break;
     return w;
 }
@@ -337,9 +345,57 @@ static int on_signed(struct secret_client *c, struct msg *m)
         msg_get_slice(m, SECRET_CLIENT_SIGNATURE_MAX, &s) < 0 || msg_end(m) < 0 || ok > 1 ||
         s.n == 0)
         return -1;
-    struct sign_wait *w = owed(c, req, false);
+    struct sign_wait *w = owed(c, W_SIGNED, req);
     if (w)
         sign_done(w, ok ? s : no_signature, s);
+    return 0;
+}
+
+/* ---- values that were refused ---- */
+
+bool secret_client_renewable(const struct secret_client *c, const char *name)
+{
+    const struct held *h;
+    LIST_FOREACH(h, &c->list, link)
+    if (strcmp(name, h->name) == 0)
+        return h->renewable;
+    return false;
+}
+
+struct sign_wait *secret_client_refused(struct secret_client *c, const char *payer,
+                                        const char *name, const char *sent, renewed_fn fn,
+                                        void *arg)
+{
+    struct held *h = find(c, slice_str(name));
+    struct sign_wait *w = sign_wait_new(c, payer, NULL, NULL, arg);
+    if (h)
+        drop_value(h); /* the vault knows best which one is good */
+    if (w == NULL)
+        return NULL;
+    struct msg m;
+    w->renewed = fn;
+    say_traced(c, w->req);
+    msg_init(&m, W_SECRET_REFUSED);
+    msg_put_u32(&m, w->req);
+    msg_put_str(&m, name);
+    msg_put_str(&m, sent);
+    ipc_send(c->vault, &m);
+    return w;
+}
+
+static int on_renewed(struct secret_client *c, struct msg *m)
+{
+    uint32_t req;
+    uint8_t ok;
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || msg_end(m) < 0 || ok > 1)
+        return -1;
+    struct sign_wait *w = owed(c, W_SECRET_RENEWED, req);
+    if (w) {
+        renewed_fn fn = w->renewed;
+        void *arg = w->arg;
+        secret_client_sign_cancel(w);
+        fn(arg, ok);
+    }
     return 0;
 }
 
@@ -413,7 +469,7 @@ static int on_captured(struct secret_client *c, struct msg *m)
             return -1;
     if (msg_end(m) < 0)
         return -1;
-    struct sign_wait *w = owed(c, req, true);
+    struct sign_wait *w = owed(c, W_CAPTURED, req);
     if (w && ok) {
         captured_fn fn = w->capture;
         void *arg = w->arg;
@@ -433,7 +489,7 @@ static int on_secret(struct secret_client *c, struct msg *m)
     uint8_t ok;
     struct slice text;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || msg_get_u32(m, &ttl) < 0 ||
-        msg_get_slice(m, SECRET_MAX, &text) < 0 || msg_end(m) < 0 || ok > 1 || (ok && text.n == 0))
+        msg_get_slice(m, SECRET_MAX, &text) < 0 || msg_end(m) < 0 || ok > 2 || (ok && text.n == 0))
         return -1;
     struct held *h;
     LIST_FOREACH(h, &c->list, link)
@@ -453,6 +509,7 @@ static int on_secret(struct secret_client *c, struct msg *m)
     set_state(h, HELD_IDLE);
     drop_value(h);
     forget_failure(h);
+    h->renewable = ok == 2;
     if (ttl > 0) {
         struct timeval tv = {ttl, 0};
         h->value = secret_ref(value);
@@ -486,6 +543,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_secret(arg, m);
     case W_SECRET_STALE:
         return on_stale(arg, m);
+    case W_SECRET_RENEWED:
+        return on_renewed(arg, m);
     case W_SIGNED:
         return on_signed(arg, m);
     case W_CAPTURED:

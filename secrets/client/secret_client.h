@@ -76,6 +76,14 @@ struct sign_wait *secret_client_captured(struct secret_client *c, const char *sa
 /* What any sandbox of the policy has captured under that name, the newest first: as the values. */
 struct sign_wait *secret_client_captured_all(struct secret_client *c, const char *payer,
                                              const char *name, captured_fn fn, void *arg);
+/* A server refused the value that was sent, before its time: the vault makes another, where it can
+ * and has not just done so. ok: there is one now, which secret_client_get has. NULL: it cannot be
+ * asked, and fn does not run. Cancelled like a signature. */
+bool secret_client_renewable(const struct secret_client *c, const char *name);
+typedef void (*renewed_fn)(void *arg, bool ok);
+struct sign_wait *secret_client_refused(struct secret_client *c, const char *payer,
+                                        const char *name, const char *sent, renewed_fn fn,
+                                        void *arg);
 void secret_client_sign_cancel(struct sign_wait *w); /* fn will not run; NULL is fine */
 void secret_client_cancel(struct secret_wait *w);    /* fn will not run; NULL is fine */
 

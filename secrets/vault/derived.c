@@ -142,6 +142,12 @@ bool derived_may_refresh(const struct derived *m)
     return strcmp(derived_text(m, SPEC_REFRESH), "yes") == 0;
 }
 
+bool derived_renewable(const struct derived *m)
+{
+    return !derived_is_local(m) && !derived_is_captured(m) && !derived_is_itself(m) &&
+           !derived_signs(m) && (!derived_is_login(m) || derived_may_refresh(m));
+}
+
 static bool says(const json_t *session, const char *part, const char *wanted)
 {
     const char *s = json_string_value(json_object_get(session, part));

@@ -35,6 +35,8 @@ int derived_refreshes(const struct derived *m);
 /* The login of another program, in its file: the file has the access token while that is good. */
 bool derived_is_login(const struct derived *m);
 bool derived_may_refresh(const struct derived *m); /* else that is its program's alone */
+/* Its endpoint, asked once more, may give another value before this one has ended. */
+bool derived_renewable(const struct derived *m);
 /* The access token of such a file, which the caller unrefs, and when it ends (seconds since the
  * epoch, 0: it does not say); NULL: there is none, or it is for another resource, or of another
  * token endpoint, than the configuration says. */

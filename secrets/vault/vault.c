@@ -88,14 +88,16 @@ static void channel_free(struct channel *c)
     free(c);
 }
 
-static void answer(struct channel *c, uint32_t req, struct secret *value, unsigned ttl,
-                   const char *why)
+/* of: how it is made; NULL: it is stored. */
+static void answer(struct channel *c, uint32_t req, const struct derived *of, struct secret *value,
+                   unsigned ttl, const char *why)
 {
     struct msg m;
+    uint8_t ok = of && derived_renewable(of) ? 2 : 1;
     meter_add(value ? METER_SECRETS : METER_SECRETS_FAILED, 1);
     msg_init(&m, W_SECRET); /* its body is wiped when sent */
     msg_put_u32(&m, req);
-    msg_put_u8(&m, value != NULL);
+    msg_put_u8(&m, value ? ok : 0);
     msg_put_u32(&m, ttl);
     msg_put_slice(&m, value ? secret_slice(value) : slice_str(why));
     ipc_send(c->ipc, &m);
@@ -106,8 +108,9 @@ static void on_value(void *arg, struct secret *value, unsigned ttl, const char *
     struct asked *a = arg;
     struct channel *c = a->channel;
     uint32_t req = a->req;
+    const struct derived *of = a->of;
     vault_asked_free(a);
-    answer(c, req, value, ttl, why);
+    answer(c, req, of, value, ttl, why);
 }
 
 /* Of what signs only what goes along with each signature is told. */
@@ -130,12 +133,12 @@ static int on_get(struct channel *c, struct msg *m)
     /* the same words for a secret that does not exist: names of others are not told either */
     if (i == v->n || !c->released[i] ||
         (v->secrets[i].mint && derived_is_captured(v->secrets[i].mint))) {
-        answer(c, req, NULL, 0, "not released to this policy");
+        answer(c, req, NULL, NULL, 0, "not released to this policy");
         return 0;
     }
     struct asked *a = vault_asked_new(c, req);
     if (a == NULL) {
-        answer(c, req, NULL, 0, "out of memory");
+        answer(c, req, NULL, NULL, 0, "out of memory");
         return 0;
     }
     struct derived *d = v->secrets[i].mint;
@@ -160,6 +163,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return trace_get(m, &c->tracing);
     case W_SECRET_GET:
         return on_get(c, m);
+    case W_SECRET_REFUSED:
+        return vault_refused(c, m);
     case W_SIGN:
         return vault_sign(c, m);
     case W_CAPTURE:

@@ -46,11 +46,12 @@ struct vault_entry {
     int fd;
     struct secret *raw; /* being read, SECRET_MAX bytes of room */
     size_t got;
-    bool kept;   /* alive, by the timer `timeout` while it is IDLE */
-    bool down;   /* the last fetch failed */
-    bool again;  /* it changed while it was being read */
-    bool whole;  /* end of file was seen */
-    bool exited; /* the command is gone */
+    bool kept;    /* alive, by the timer `timeout` while it is IDLE */
+    bool down;    /* the last fetch failed */
+    bool again;   /* it changed while it was being read */
+    bool refused; /* its value, which is made anew before its time */
+    bool whole;   /* end of file was seen */
+    bool exited;  /* the command is gone */
     TAILQ_HEAD(, vault_wait) waits;
 };
 
@@ -81,6 +82,7 @@ static void set_state(struct vault_entry *e, enum entry_state to)
     if (to != ENTRY_IDLE)
         return;
     event_del(e->timeout);
+    e->refused = false;
     stop_reading(e);
     secret_unref(e->raw);
     e->raw = NULL;
@@ -146,6 +148,7 @@ static void fail(struct vault_entry *e, const char *why)
 {
     char text[sizeof e->why];
     snprintf(text, sizeof text, "%s", why);
+    bool early = e->refused && still_serves(e);
     set_state(e, ENTRY_IDLE);
     if (!still_serves(e)) { /* a value that cannot be read again is not used any longer */
         secret_unref(e->value);
@@ -159,7 +162,9 @@ static void fail(struct vault_entry *e, const char *why)
     if (!e->down)
         e->hooks->state(e->hooks->arg, e, e->why);
     e->down = true;
-    answer_all(e, NULL, e->why);
+    struct secret *old = early ? secret_ref(e->value) : NULL;
+    answer_all(e, old, old ? NULL : e->why);
+    secret_unref(old);
 }
 
 static int64_t keep_ms(const struct vault_entry *e)
@@ -296,7 +301,7 @@ static void fetch(struct vault_entry *e)
 
 static bool fresh(const struct vault_entry *e)
 {
-    return e->value && (e->store == STORE_ENV || now_ms() < e->fresh_until);
+    return e->value && !e->refused && (e->store == STORE_ENV || now_ms() < e->fresh_until);
 }
 
 struct vault_entry *vault_entry_new(const struct vault_hooks *hooks, const char *name,
@@ -425,6 +430,17 @@ void vault_entry_changed(struct vault_entry *e)
     e->ahead_at = e->retry_at = 0;
     if (e->value)
         e->hooks->changed(e->hooks->arg, e);
+}
+
+bool vault_entry_renew(struct vault_entry *e)
+{
+    bool busy = e->state == ENTRY_MINTING;
+    if (e->store != STORE_MINT || (!busy && (e->state != ENTRY_IDLE || now_ms() < e->retry_at)))
+        return false;
+    e->refused = true;
+    if (!busy)
+        fetch(e);
+    return true;
 }
 
 void vault_entry_retry(struct vault_entry *e)

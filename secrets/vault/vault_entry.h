@@ -64,6 +64,9 @@ void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned se
                         const char *why);
 /* What it is read from, or made of, has changed: the next requester gets a new value. */
 void vault_entry_changed(struct vault_entry *e);
+/* MINT: its value is refused where it is sent, so whoever asks from here on waits for another,
+ * which is being made. Where none could be had they get the old one. False: none is made now. */
+bool vault_entry_renew(struct vault_entry *e) WUNUSED;
 /* What it is made of has changed: after a failure it is tried again without waiting. */
 void vault_entry_retry(struct vault_entry *e);
 bool vault_entry_exited(struct vault_entry *e, uint32_t req, int status);

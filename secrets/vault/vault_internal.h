@@ -19,6 +19,12 @@ struct minting;
 struct vault_home;
 struct tried;
 
+/* How often an endpoint is asked because a server refused what it gave (vault_renew.c). */
+struct vault_turn {
+    int64_t asked_at; /* ms, monotonic, for whatever reason; 0: never */
+    unsigned wait;    /* seconds from then on in which no refusal counts; 0: the least */
+};
+
 /* One secret: its entry, and how it is made, if it is. */
 struct held_secret {
     struct vault_entry *entry;
@@ -28,6 +34,8 @@ struct held_secret {
     char rotated_for[65];    /* SHA-256 */
     unsigned lease;          /* seconds that its login gave; renewals that give less than half */
     uint32_t keep_req;       /* of a rotated token that is being written; 0: none */
+    struct vault_turn turn;  /* of its endpoint */
+    char refused[65];        /* SHA-256 of the value that is made anew before its time, or "" */
 };
 
 struct channel {
@@ -82,6 +90,12 @@ void vault_end(struct vault *v); /* its loop is left */
 /* vault_mint.c: W_LOGIN_LOCKED and W_LOGIN_SAVED: 0, or -1 when the message is bad. */
 int vault_login_locked(struct vault *v, struct msg *m);
 int vault_login_saved(struct vault *v, struct msg *m);
+
+/* vault_renew.c: W_SECRET_REFUSED on an injector's channel. 0 or -1. */
+int vault_refused(struct channel *c, struct msg *m);
+void vault_renew_asked(struct held_secret *s); /* its endpoint is, for whatever reason */
+/* False: it is too soon. */
+bool vault_turn_take(struct vault_turn *t, int64_t now);
 
 /* vault_sign.c: W_SIGN on an injector's channel. 0 or -1. */
 int vault_sign(struct channel *c, struct msg *m);

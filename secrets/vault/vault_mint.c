@@ -25,11 +25,12 @@ struct minting {
     struct held_secret *secret;
     struct part parts[DERIVED_INPUTS_MAX];
     size_t missing;
-    bool renewing; /* a login is prolonged, not made */
-    bool relogged; /* the login was refused and made anew */
-    bool started;  /* all parts were asked for */
-    bool locked;   /* its login's file is, or the parent was asked to */
-    bool looked;   /* for a kept refresh token, and found: */
+    bool renewing;             /* a login is prolonged, not made */
+    bool relogged;             /* the login was refused and made anew */
+    bool started;              /* all parts were asked for */
+    bool locked;               /* its login's file is, or the parent was asked to */
+    bool looked;               /* for a kept refresh token, and found: */
+    char refused[AWS_HEX + 1]; /* what a server refused is not taken out of a file again */
     struct secret *kept;
     void *fetch;
     struct event *again;       /* asks for the lock once more */
@@ -206,13 +207,20 @@ enum {
 
 static void fetch_token(struct minting *m);
 
+static bool is_refused(const struct minting *m, const struct secret *access)
+{
+    char hash[AWS_HEX + 1];
+    return m->refused[0] &&
+           (aws_hash(secret_slice(access), hash) < 0 || strcmp(hash, m->refused) == 0);
+}
+
 /* The token that the file has, if it is good for more than `least` seconds. */
 static bool serve_login(struct minting *m, int64_t least, unsigned most)
 {
     int64_t until;
     struct secret *access = derived_session(m->secret->mint, m->parts[0].value, &until);
     int64_t left = until ? until - (int64_t)time(NULL) - LOGIN_MARGIN : LOGIN_FRESH_SECONDS;
-    if (access == NULL || left <= least) {
+    if (access == NULL || left <= least || is_refused(m, access)) {
         secret_unref(access);
         return false;
     }
@@ -447,8 +455,10 @@ static void fetch_token(struct minting *m)
     m->renewing = old != NULL;
     int ok = f ? derived_request(m->secret->mint, in, old, time(NULL), &r, &err)
                : err_set(&err, ERR_UNREADY, "there is no way to its endpoint");
-    if (ok == 0)
+    if (ok == 0) {
+        vault_renew_asked(m->secret);
         m->fetch = f->start(f->self, &r, on_answer, m);
+    }
     if (ok == 0 && m->fetch == NULL)
         err_set(&err, ERR_UNREADY, "there is no way to its endpoint yet");
     if (f)
@@ -556,6 +566,8 @@ void vault_mint_start(void *vault, struct vault_entry *e)
     }
     m->vault = v;
     m->secret = s;
+    memcpy(m->refused, s->refused, sizeof m->refused);
+    s->refused[0] = 0;
     s->minting = m;
     if (derived_refreshes(s->mint) < 0 || s->rotated) {
         body_buffer(m);

@@ -107,6 +107,8 @@ def injector(bed, rows):
     v.takes("what has a request signed", good(wire.SIGNED), sign("own", key="AKIDOWN"))
     v.takes("what has a text signed", good(wire.SIGNED), message(wire.SIGN_TEXT, u32(7), text("sum"), u32(0), text("x")))
     v.takes("a reply with a secret in it", good(wire.CAPTURED), caught("box-2", '{"access_token": "a-secret-of-some-length"}'))
+    v.takes("what tells of a value that was refused", lambda got: (got[0], got[1].u32()) == (wire.SECRET_RENEWED, 7),
+            message(wire.SECRET_REFUSED, u32(7), text("github"), text(HASH)))
     v.takes("what asks for it", good(wire.CAPTURED), message(wire.CAPTURED_GET, u32(7), text("box-2"), text("caught")))
     for name, data in (
             ("signing with another policy's secret", sign("other")), ("signing with a secret that is no key", sign("github")),
@@ -115,6 +117,8 @@ def injector(bed, rows):
             ("signing with another sandbox's key", sign("github", box="box-1")),
             ("signing a text with another policy's", message(wire.SIGN_TEXT, u32(7), text("other"), u32(0), text("x"))),
             ("signing a text with what is no key", message(wire.SIGN_TEXT, u32(7), text("github"), u32(0), text("x"))),
+            ("another policy's secret, said to be refused", message(wire.SECRET_REFUSED, u32(7), text("other"), text(HASH))),
+            ("a secret that is what it is, said to be refused", message(wire.SECRET_REFUSED, u32(7), text("github"), text(HASH))),
             ("another sandbox's captured secret", message(wire.CAPTURED_GET, u32(7), text("box-1"), text("other"))),
             ("a captured secret that is none", message(wire.CAPTURED_GET, u32(7), text("box-1"), text("github")))):
         v.tries(name, refused, data)
@@ -125,6 +129,8 @@ def injector(bed, rows):
             ("a hash with a line ending", sign("github", digest=HASH[:-1] + "\n")),
             ("a chunk of nothing", sign("github", previous="x")), ("a long key id", sign("github", key="K" * 200)),
             ("a long name", get("n" * 200)),
+            ("a refused value without a hash", message(wire.SECRET_REFUSED, u32(7), text("github"), text("x"))),
+            ("a refused value with more behind", message(wire.SECRET_REFUSED, u32(7), text("github"), text(HASH)) + b"\0"),
             ("a request that is cut", get("github")[:-1]), ("a request with more behind", get("github") + b"\0"),
             ("a text beyond its bound", message(wire.SIGN_TEXT, u32(7), text("github"), u32(0), text("x" * 90000))),
             ("a capture that is cut", message(wire.CAPTURE, u32(7), text("box-1"), u32(9)))):
@@ -132,7 +138,7 @@ def injector(bed, rows):
     v.wire.send(get("github"), fds=(2,))
     v.rows.row("a descriptor beside", v.wire.ended())
     v.heal()
-    for kind in (wire.SECRET, wire.SECRET_STALE, wire.SECRET_TRY, wire.STORE_FD, wire.TOKEN_FOUND, wire.INIT, wire.PEER,
+    for kind in (wire.SECRET, wire.SECRET_STALE, wire.SECRET_RENEWED, wire.SECRET_TRY, wire.STORE_FD, wire.TOKEN_FOUND, wire.INIT, wire.PEER,
                  wire.CAPTURED_GONE, wire.HOME, wire.HOME_KEPT, wire.VAULT_ROOTS, wire.DIAL, 0, 999):
         v.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
     n = i.many(v.wire.fd, get("other"), 5000, 4)

@@ -4,6 +4,7 @@ kept is refreshed outside; what a lying server or authorization server says is r
 import json
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -116,14 +117,55 @@ def refreshed(t, w):
     w.reset()
 
 
-def renewed(t, w):
-    """The server takes the token no more: the sandbox is told what to do, and that helps while it runs."""
+def revoked(t, w):
+    """The server takes the token no more, before its time: it is refreshed outside, once, and nobody inside notices."""
     w.login()
+    w.access, asked, calls = "revoked", len(w.asked), len(w.calls)
+    r = call(w, script="(" + CALL + ") & (" + CALL + ") & (" + CALL + ") & wait\n")
+    t.ok(r.stdout.count(" 200\n") == 3 and len(w.asked) == asked + 1 and len(w.calls) == calls + 3, "three calls at once with a revoked token: "
+         "one refresh, and each is answered", r.stdout, r.stderr, w.asked[asked:])
+    t.eq((mcp_login.kept(w.d)["access"], mcp_login.kept(w.d)["refresh"]), (w.access, w.refresh), "the file has the new tokens")
+    rows = [x for x in w.d.kinds("aborted", code="login_renewed") if x["status"] == 401]
+    t.ok(1 <= len(rows) <= 3, "each attempt is on record", rows)
+    w.answers["/mcp"] = lambda req, conn: conn.reply(req, 401, {"error": "invalid_token"})
+    asked = len(w.asked)
+    r = call(w, script=CALL * 4)
+    t.ok(r.stdout.count(" 502\n") == 4 and len(w.asked) == asked + 1, "a server that refuses everything: one refresh", r.stdout, w.asked[asked:])
+    w.reset()
+
+
+def revoked_elsewhere(t, w):
+    """A rule that reads no messages: what cannot be sent again is asked for again, and a 401 is the server's word in the end."""
+    code, out, err = w.login("--json")
+    said = json.loads(out)
+    w.d.secrets.update(said["secrets"])
+    w.d.policy("coder", [{"allow": URL.partition("://")[2], "with": said["rules"][0]["with"]}])
+    w.access, asked = "revoked", len(w.asked)
+    post = "curl -sS -m 40 -o /dev/null -w '%%{http_code} %%header{retry-after} ' -d '{}' %s\n" % URL
+    get = post.replace("-d '{}' ", "")
+    r = call(w, ("--policy", "coder"), post + post)
+    t.eq((r.stdout, len(w.asked) - asked), ("503 1 200  ", 1), "a body that has gone on: 503, worth another try, which has the new token")
     w.access = "revoked"
+    r = call(w, ("--policy", "coder"), get)
+    t.eq((r.stdout, len(w.asked) - asked), ("200  ", 2), "without a body it is sent again")
+    w.answers["/mcp"] = lambda req, conn: conn.reply(req, 401, {"error": "invalid_token"}, [("X-Said", "so")])
+    r = call(w, ("--policy", "coder"), get + get + post)
+    t.eq((r.stdout, len(w.asked) - asked), ("401  401  401  ", 3), "refused again: that is what the client is told")
+    w.d.policies.clear()
+    w.d.secrets.clear()
+    w.reset()
+
+
+def renewed(t, w):
+    """Neither is it refreshed: the sandbox is told what to do, and that helps while it runs."""
+    w.login()
+    w.access, w.refused = "revoked", "invalid_grant"
+    refused = len(w.d.kinds("aborted", code="mcp_login"))
     answers = []
 
     def host():
         if tap.wait_for(lambda: os.path.exists(w.d.work + "/refused"), 40, 0.05):
+            w.refused = None
             answers.append(w.login())
             open(w.d.work + "/renewed", "w").close()
     helper = threading.Thread(target=host)
@@ -134,7 +176,7 @@ def renewed(t, w):
     t.ok("durward login mcp NAME URL" in first and "resource_metadata" not in r.stdout, "a token that is taken no more: the answer names the command",
          r.stdout, r.stderr)
     t.ok(second.endswith(" 200\n") and answers and answers[0][0] == 0, "a new login serves the sandbox that runs", r.stdout, answers)
-    t.eq(len(w.d.kinds("aborted", code="mcp_login")), 1, "and the record says why")
+    t.eq(len(w.d.kinds("aborted", code="mcp_login")), refused + 1, "and the record says why")
 
 
 def proofs(t, w):
@@ -324,11 +366,16 @@ class Official(mcp_login.Person):
         self.issued = []
         p = subprocess.Popen([PYTHON, "-B", os.path.join(HERE, "peers", "mcp_auth_server.py"), URL, "https://" + ISSUER, "3600"],
                              stdout=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
+        self.server = p
         t.cleanup(lambda: tap.stop(p))
         port = int(p.stdout.readline())
         for host in (SERVER, ISSUER):
             d.origin(host, origin.Origin(t, d.ca, host, relay(port, login=True)))
         threading.Thread(target=self.read, args=(p.stdout,), daemon=True).start()
+
+    def revoke(self):
+        self.server.send_signal(signal.SIGUSR1)
+        return tap.wait_for(lambda: any("revoked" in x for x in self.issued), 10, 0.02)
 
     def read(self, lines):
         for line in lines:
@@ -350,7 +397,10 @@ def official(t):
     binds = [x for b in durward.client_binds("mcp") for x in ("--bind", b)]
     client = os.path.join(HERE, "inside", "mcp_client.py")
     said = []
-    for mode in ("legacy", "2026-07-28"):
+    for mode in ("legacy", "2026-07-28", "revoked"):
+        if mode == "revoked":
+            t.ok(w.revoke(), "the SDK's server forgets its access tokens, before their time")
+            mode = "legacy"
         r = call(w, ("--login", "mcp@acme", "--bind", client + ":/tmp/mcp_client.py:ro", *binds), "%s -B /tmp/mcp_client.py %s %s" % (PYTHON, URL, mode))
         got = json.loads(r.stdout) if r.returncode == 0 else {}
         t.ok(got.get("tools") == ["add", "remove"] and got.get("add") == [False, "5"], "its client inside, which has no login (%s)" % mode, r.stdout,
@@ -359,7 +409,7 @@ def official(t):
     issued = [x for x in w.issued if "access" in x]
     login = mcp_login.kept(w.d)
     t.eq(([x["resource"] for x in issued], login["access"], login["refresh"], login["client"]["auth"]),
-         ([URL, URL], issued[-1]["access"], issued[-1]["refresh"], "client_secret_post"), "one refresh, outside, for the same resource")
+         ([URL] * 3, issued[-1]["access"], issued[-1]["refresh"], "client_secret_post"), "two refreshes, outside, for the same resource")
     for text in said + [out, err]:
         w.scanner.search(text, "output")
     w.scanner.tree(w.d.audit_dir)
@@ -370,7 +420,7 @@ def main(t):
     t.part(official, t)
     d = durward.Durward(t)
     w = mcp_login.Doubles(t, d)
-    for part in (plain, inside, configured, refreshed, renewed, proofs, pasted, other_user, visited, discovery, answers, lenient):
+    for part in (plain, inside, configured, refreshed, revoked, revoked_elsewhere, renewed, proofs, pasted, other_user, visited, discovery, answers, lenient):
         t.part(part, t, w)
 
 

@@ -48,6 +48,13 @@ static void on_signature(void *arg, struct slice signature, const struct err *er
     keep(arg, signature, err);
 }
 
+static void on_renewed(void *arg, bool ok)
+{
+    struct seen *s = arg;
+    s->good += ok;
+    s->bad += !ok;
+}
+
 static void on_captured(void *arg, struct slice body, const struct slice *values, size_t n,
                         const struct err *err)
 {
@@ -210,6 +217,54 @@ static struct sign_wait *ask_signature(struct world w, struct seen *s)
     return secret_client_sign(w.client, "box", "a", "", "ID", &scope, on_signature, s);
 }
 
+static void renewed(struct world w, uint32_t req, uint8_t ok, size_t extra)
+{
+    struct msg m;
+    msg_init(&m, W_SECRET_RENEWED);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, ok);
+    for (size_t i = 0; i < extra; i++)
+        msg_put_u8(&m, 0);
+    reply(w, &m);
+}
+
+static void on_value(void *arg, struct secret *value, const struct err *err)
+{
+    keep(arg, value ? secret_slice(value) : (struct slice){"", 0}, err);
+}
+
+/* A value that was refused is asked for again, and whether there is another one is told once. */
+static void test_renewals(void)
+{
+    struct world w = start();
+    struct seen value = {0}, s = {0}, none = {0};
+    secret_client_get(w.client, "a", on_value, &value);
+    secret(w, asked(w, W_SECRET_GET), 2, 60, "old", 0);
+    CU_ASSERT(value.good == 1 && secret_client_renewable(w.client, "a"));
+    CU_ASSERT_FALSE(secret_client_renewable(w.client, "b"));
+    CU_ASSERT_PTR_NOT_NULL(secret_client_refused(w.client, "box", "a", "hash", on_renewed, &s));
+    uint32_t req = asked(w, W_SECRET_REFUSED);
+    secret_client_get(w.client, "a", on_value, &value); /* not from what was kept */
+    secret(w, asked(w, W_SECRET_GET), 1, 60, "new", 0);
+    CU_ASSERT(value.good == 2 && strcmp(value.text, "new") == 0);
+    CU_ASSERT_FALSE(secret_client_renewable(w.client, "a"));
+    signature(w, req, 1, "of another kind", 0);
+    renewed(w, req + 7, 1, 0);
+    CU_ASSERT(s.good == 0 && s.bad == 0);
+    renewed(w, req, 1, 0);
+    renewed(w, req, 1, 0);
+    CU_ASSERT(s.good == 1 && s.bad == 0);
+    secret_client_refused(w.client, "box", "a", "hash", on_renewed, &s);
+    renewed(w, asked(w, W_SECRET_REFUSED), 0, 0);
+    CU_ASSERT(s.good == 1 && s.bad == 1);
+    secret_client_refused(w.client, "box", "a", "hash", on_renewed, &s);
+    renewed(w, asked(w, W_SECRET_REFUSED), 1, 1); /* and the channel is gone */
+    CU_ASSERT(s.good == 1 && s.bad == 2);
+    CU_ASSERT_PTR_NULL(secret_client_refused(w.client, "box", "a", "hash", on_renewed, &none));
+    CU_ASSERT(none.good == 0 && none.bad == 0);
+    stop(w);
+}
+
 static void test_signatures(void)
 {
     struct world w = start();
@@ -257,7 +312,7 @@ static void test_nonsense(void)
         secret_client_captured(w.client, "box", "a", on_captured, &c);
         uint32_t three = asked(w, W_CAPTURED_GET);
         if (kind == 0)
-            secret(w, one, 2, 9, "value", 0);
+            secret(w, one, 3, 9, "value", 0);
         else if (kind == 1)
             secret(w, one, 1, 9, "", 0);
         else if (kind == 2)
@@ -361,6 +416,7 @@ static void test_none_comes(void)
 void suite_secret_answers(void)
 {
     CU_pSuite s = CU_add_suite("secret_answers", setup, teardown);
+    CU_add_test(s, "values that a server refuses", test_renewals);
     CU_add_test(s, "secrets: late, another's, forgotten", test_secrets);
     CU_add_test(s, "signatures and captured secrets", test_signatures);
     CU_add_test(s, "nonsense ends the channel", test_nonsense);

@@ -2,11 +2,16 @@
  * endpoints: logins that are shared, prolonged and made anew; failures; W_SECRET_TRY. */
 #include "config.h"
 #include "derived_fixture.h"
+#include "aws_sign.h"
 #include "env_block.h"
 #include "ipc.h"
+#include "peer.h"
+#include "proc.h"
+#include "secret_list.h"
 #include "tap_main.h"
 #include "token_fetch.h"
 #include "vault.h"
+#include "vault_internal.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -69,6 +74,11 @@ static void put_secret(struct msg *m, const char *name, enum store_kind store, c
     "{\"kind\":\"vault\",\"endpoint\":\"https://v/" path "\",\"ttl\":\"0\",\"key\":\"k\",\"" \
     "auth\":\"(login 1)\"}"
 
+#define LOGIN                                                                 \
+    "{\"kind\":\"oauth_login\",\"session\":\"session\",\"endpoint\":\"https:" \
+    "//v/t\",\"client_id\":\"c\",\"refresh\":\"yes\"}"
+#define SESSION "{\"access\":\"old\",\"refresh\":\"r\"}"
+
 static void turn(struct world *w, int ms)
 {
     struct timeval tv = {ms / 1000, ms % 1000 * 1000};
@@ -90,9 +100,12 @@ static void begin(struct world *w, const char *login)
     CU_ASSERT_PTR_NOT_NULL_FATAL(w->vault);
     env_block_begin(&b);
     CU_ASSERT_EQUAL(env_block_add(&b, "sid", SLICE("given"), NULL), 0);
+    CU_ASSERT_EQUAL(env_block_add(&b, "session", SLICE(SESSION), NULL), 0);
     msg_init(&m, W_INIT);
-    msg_put_u32(&m, 4);
+    msg_put_u32(&m, 6);
     put_secret(&m, "sid", STORE_ENV, "SID");
+    put_secret(&m, "session", STORE_ENV, "SESSION");
+    put_secret(&m, "o", STORE_MINT, LOGIN);
     put_secret(&m, "a", STORE_MINT, KV("a"));
     put_secret(&m, "b", STORE_MINT, KV("b"));
     put_secret(&m, "(login 1)", STORE_MINT, login);
@@ -310,6 +323,179 @@ static void test_ends(void)
     CU_ASSERT_PTR_NULL(f->fn);
 }
 
+/* ---- values that a server refuses ---- */
+
+static int injector_of(struct world *w, const char *const *names, size_t n)
+{
+    int fds[2];
+    struct msg m;
+    struct buf b;
+    buf_init(&b, 4096);
+    CU_ASSERT_EQUAL(secret_list_pack(&b, names, n), 0);
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    msg_init(&m, W_PEER);
+    msg_put_u8(&m, ROLE_INJECTOR);
+    msg_put_u32(&m, 1);
+    msg_put_str(&m, "");
+    msg_put_str(&m, "coder");
+    msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0);
+    msg_put_slice(&m, buf_slice(&b));
+    msg_put_fd(&m, fds[0]);
+    CU_ASSERT_EQUAL(msg_send(w->control, &m), 0);
+    msg_done(&m);
+    buf_free(&b);
+    turn(w, 5);
+    return fds[1];
+}
+
+static void say_refused(struct world *w, int ch, const char *name, const char *value)
+{
+    struct msg m;
+    char hash[AWS_HEX + 1];
+    CU_ASSERT_EQUAL(aws_hash(slice_str(value), hash), 0);
+    msg_init(&m, W_SECRET_REFUSED);
+    msg_put_u32(&m, 9);
+    msg_put_str(&m, name);
+    msg_put_str(&m, hash);
+    CU_ASSERT_EQUAL(msg_send(ch, &m), 0);
+    msg_done(&m);
+    turn(w, 10);
+}
+
+/* The next one of this type has these numbers. */
+static void hears(int ch, uint16_t type, uint32_t req, uint8_t ok)
+{
+    struct msg m;
+    uint32_t got = 0;
+    uint8_t said = 9;
+    CU_ASSERT_EQUAL_FATAL(msg_recv(ch, &m), 1);
+    CU_ASSERT_EQUAL(m.type, type);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &got), 0);
+    if (m.type != W_SECRET_STALE) {
+        CU_ASSERT_EQUAL(msg_get_u8(&m, &said), 0);
+        CU_ASSERT(got == req && said == ok);
+    }
+    msg_done(&m);
+}
+
+/* The parent's part: the login's file is locked; or written. */
+static void parent_does(struct world *w, uint16_t type, uint16_t answer, const char *session)
+{
+    struct msg m;
+    uint32_t req = 0;
+    for (;;) {
+        CU_ASSERT_EQUAL_FATAL(msg_recv(w->control, &m), 1);
+        if (m.type == type)
+            break;
+        msg_done(&m);
+    }
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &req), 0);
+    msg_done(&m);
+    msg_init(&m, answer);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, 1);
+    msg_put_str(&m, session);
+    CU_ASSERT_EQUAL(msg_send(w->control, &m), 0);
+    msg_done(&m);
+    turn(w, 10);
+}
+
+static void get_value(struct world *w, int ch)
+{
+    struct msg m;
+    msg_init(&m, W_SECRET_GET);
+    msg_put_u32(&m, 3);
+    msg_put_str(&m, "o");
+    CU_ASSERT_EQUAL(msg_send(ch, &m), 0);
+    msg_done(&m);
+    turn(w, 10);
+}
+
+static void test_renewed(void)
+{
+    static const char *const names[] = {"o", "sid"};
+    struct world w;
+    begin(&w, ROLE);
+    int ch = injector_of(&w, names, ARRAY_LEN(names)), other = injector_of(&w, NULL, 0);
+    get_value(&w, ch);
+    hears(ch, W_SECRET, 3, 2); /* and another one can be made */
+    say_refused(&w, other, "o", "old");
+    hears(other, W_SECRET_RENEWED, 9, 0); /* it is not this policy's */
+    say_refused(&w, ch, "sid", "given");
+    hears(ch, W_SECRET_RENEWED, 9, 0); /* it is what it is */
+    say_refused(&w, ch, "o", "guessed");
+    hears(ch, W_SECRET_RENEWED, 9, 1); /* what was refused is not what it is */
+    CU_ASSERT(quiet(&w));
+    say_refused(&w, ch, "o", "old");
+    say_refused(&w, ch, "o", "old"); /* waits for the same */
+    parent_does(&w, W_LOGIN_LOCK, W_LOGIN_LOCKED, SESSION);
+    get_value(&w, ch); /* the refused one is not given any more */
+    reply(&w, begun(&w, "POST", "https://v/t", ""), 200,
+          "{\"access_token\":\"new\",\"refresh_token\":\"r2\"}");
+    parent_does(&w, W_LOGIN_SAVE, W_LOGIN_SAVED, "");
+    hears(ch, W_SECRET_STALE, 0, 0);
+    hears(ch, W_SECRET_RENEWED, 9, 1);
+    hears(ch, W_SECRET_RENEWED, 9, 1);
+    hears(ch, W_SECRET, 3, 2);
+    for (int i = 0; i < 3; i++) {
+        say_refused(&w, ch, "o", "new");
+        hears(ch, W_SECRET_RENEWED, 9, 0); /* not twice within a minute */
+    }
+    say_refused(&w, ch, "o", "old");
+    hears(ch, W_SECRET_RENEWED, 9, 1);
+    CU_ASSERT(quiet(&w));
+    close(ch);
+    close(other);
+    end(&w);
+}
+
+/* The endpoint refuses, too: the old one goes on for who asks. */
+static void test_not_renewed(void)
+{
+    static const char *const names[] = {"o"};
+    struct world w;
+    begin(&w, ROLE);
+    int ch = injector_of(&w, names, 1);
+    get_value(&w, ch);
+    hears(ch, W_SECRET, 3, 2);
+    say_refused(&w, ch, "o", "old");
+    parent_does(&w, W_LOGIN_LOCK, W_LOGIN_LOCKED, SESSION);
+    get_value(&w, ch);
+    reply(&w, begun(&w, "POST", "https://v/t", ""), 400, "{\"error\":\"invalid_grant\"}");
+    hears(ch, W_SECRET_RENEWED, 9, 0);
+    hears(ch, W_SECRET, 3, 2);
+    say_refused(&w, ch, "o", "old");
+    hears(ch, W_SECRET_RENEWED, 9, 0);
+    CU_ASSERT(quiet(&w));
+    close(ch);
+    end(&w);
+}
+
+/* How often an endpoint is asked within these seconds, when each request of a second is refused. */
+static unsigned turns(unsigned seconds, unsigned life)
+{
+    struct vault_turn t = {0};
+    unsigned n = 0;
+    for (int64_t now = 1000; now <= (int64_t)seconds * 1000; now += 1000) {
+        if (t.asked_at && now - t.asked_at < (int64_t)life * 1000)
+            continue; /* it is taken so long */
+        if (vault_turn_take(&t, now)) {
+            t.asked_at = now;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void test_turns(void)
+{
+    CU_ASSERT_EQUAL(turns(60, 0), 1);
+    CU_ASSERT_EQUAL(turns(3600, 0), 6);
+    CU_ASSERT(turns(24 * 3600, 0) <= 6 + 24);
+    CU_ASSERT_EQUAL(turns(3600, 600), 6); /* tokens that last ten minutes are made anew each time */
+}
+
 void suite_vault_stores(void)
 {
     CU_pSuite s = CU_add_suite("vault stores", NULL, NULL);
@@ -319,6 +505,9 @@ void suite_vault_stores(void)
     CU_add_test(s, "a failed login, and a new secret for it", test_changed);
     CU_add_test(s, "a token is kept alive", test_kept);
     CU_add_test(s, "the vault ends meanwhile", test_ends);
+    CU_add_test(s, "what a server refuses is made anew, once", test_renewed);
+    CU_add_test(s, "or cannot be: the old one goes on", test_not_renewed);
+    CU_add_test(s, "a server that refuses everything drives no endpoint", test_turns);
 }
 
 void tap_suites(void)

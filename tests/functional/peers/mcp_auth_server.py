@@ -1,8 +1,9 @@
 """A server of the official Python SDK at 127.0.0.1:PORT, which it prints, that wants a login, with the SDK's own authorization server
 beside it: argv is the resource, the issuer and the seconds that a token lives. What it issued and was asked is a JSON line each on
-standard output."""
+standard output. SIGUSR1 revokes all access tokens."""
 import json
 import secrets
+import signal
 import sys
 import time
 
@@ -70,7 +71,15 @@ class Provider:
         self.access.pop(token.token, None)
 
 
-server = MCPServer("double", auth_server_provider=Provider(), auth=AuthSettings(
+provider = Provider()
+
+
+def revoke(*_):
+    provider.access.clear()
+    say(revoked=True)
+
+
+server = MCPServer("double", auth_server_provider=provider, auth=AuthSettings(
     issuer_url=ISSUER, resource_server_url=RESOURCE, required_scopes=["use"], validate_token_resource=True,
     client_registration_options=ClientRegistrationOptions(enabled=True, valid_scopes=["use"], default_scopes=["use"])))
 
@@ -90,6 +99,7 @@ def remove(path: str) -> str:
 class Ready(uvicorn.Server):
     async def startup(self, sockets=None):
         await super().startup(sockets)
+        signal.signal(signal.SIGUSR1, revoke)
         print(self.servers[0].sockets[0].getsockname()[1], flush=True)
 
 

@@ -4,7 +4,7 @@
  *
  * usage: load --to ADDRESS:PORT --host NAME --port PORT [--connect] [--ca FILE] [--path PATH]
  *             [--connections N] [--seconds S] [--warmup S] [--new] [--names FIRST] [--limit N]
- *             [--idle] [--events] [--pace S] [--trace FILE] [--any]
+ *             [--idle] [--events] [--body TEXT] [--pace S] [--trace FILE] [--any]
  *
  * --connect: ask the proxy at ADDRESS:PORT for NAME:PORT first (RFC 9110, section 9.3.6).
  * --ca: verify the leaf and its name; without it nothing is checked (timed runs: the check came
@@ -13,7 +13,8 @@
  * each time.
  * --limit: stop after so many replies. --idle: one request a connection, then "idle" is printed and
  * the connections stay until standard input ends. --events: one reply of `data: <CLOCK_MONOTONIC
- * ns>` lines; the latencies are those of the events. --pace: a connection asks at most once in so
+ * ns>` lines, or of `data: ` and JSON whose first number is that; the latencies are those of the
+ * events. --body: it is posted as JSON. --pace: a connection asks at most once in so
  * long, else again at once. --trace: of each reply two 64-bit numbers are appended to FILE,
  * CLOCK_MONOTONIC when it was asked for and how long it took, in ns; errors have the time 2^63.
  * --any: any status counts as a reply. Latencies are in microseconds. Exit 1: an error was
@@ -65,7 +66,7 @@ struct conn {
 
 struct load {
     struct sockaddr_in to;
-    const char *host, *port, *path, *ca;
+    const char *host, *port, *path, *ca, *body;
     int connect, fresh, idle, events, any;
     uint64_t pace; /* ns */
     FILE *trace;
@@ -79,8 +80,9 @@ struct load {
     uint32_t *samples;
     size_t n_samples;
     long resting, ended;
-    long begun;    /* with --idle: connections opened, IDLE_AT_ONCE under way */
-    char why[700]; /* of the first error */
+    long streaming; /* with --events: replies that have begun */
+    long begun;     /* with --idle: connections opened, IDLE_AT_ONCE under way */
+    char why[700];  /* of the first error */
     struct conn *conns;
 };
 
@@ -177,9 +179,14 @@ static void start_tls(struct load *l, struct conn *c)
 
 static void prepare_request(struct load *l, struct conn *c)
 {
-    c->out_len = (size_t)snprintf(c->out, sizeof(c->out),
-                                  "GET %s HTTP/1.1\r\nHost: %s:%s\r\nUser-Agent: load\r\n\r\n",
-                                  l->path, c->name, l->port);
+    int n =
+        snprintf(c->out, sizeof(c->out), "%s %s HTTP/1.1\r\nHost: %s:%s\r\nUser-Agent: load\r\n%s",
+                 l->body ? "POST" : "GET", l->path, c->name, l->port, l->body ? "" : "\r\n");
+    if (l->body)
+        n += snprintf(c->out + n, sizeof(c->out) - (size_t)n,
+                      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                      strlen(l->body), l->body);
+    c->out_len = (size_t)n;
     c->out_sent = 0;
     c->head_len = 0;
     c->left = -1;
@@ -251,13 +258,21 @@ static void take_events(struct load *l, struct conn *c, const char *p, size_t n)
         }
         c->head[c->head_len] = '\0';
         if (strncmp(c->head, "data: ", 6) == 0) {
-            sample(l, now - strtoull(c->head + 6, NULL, 10), now);
+            const char *digits = c->head + 6 + strcspn(c->head + 6, "0123456789");
+            sample(l, now - strtoull(digits, NULL, 10), now);
             l->replies++;
             if (l->limit > 0 && (long)l->replies >= l->limit)
                 l->end_at = 0;
         }
         c->head_len = 0;
     }
+}
+
+/* --warmup of events counts from when all of the streams are there, or from a minute on. */
+static void measure_from(struct load *l, uint64_t when)
+{
+    l->measure_at = when + (uint64_t)(l->warmup * 1e9);
+    l->end_at = l->measure_at + (uint64_t)(l->seconds * 1e9);
 }
 
 /* What was read of the reply. False: the connection is no longer as it was (closed, or the next
@@ -282,6 +297,8 @@ static int take(struct load *l, struct conn *c, const char *p, size_t n)
         }
         c->left = length;
         c->head_len = 0;
+        if (l->events && ++l->streaming == l->connections)
+            measure_from(l, now_ns());
         p += head_size - had;
         n -= head_size - had;
     }
@@ -405,9 +422,7 @@ static int keep_pace(struct load *l)
 static void run(struct load *l)
 {
     struct epoll_event events[256];
-    uint64_t start = now_ns();
-    l->measure_at = start + (uint64_t)(l->warmup * 1e9);
-    l->end_at = l->measure_at + (uint64_t)(l->seconds * 1e9);
+    measure_from(l, now_ns() + (l->events ? UINT64_C(60000000000) : 0));
     while (l->begun < l->connections && !(l->idle && l->begun == IDLE_AT_ONCE))
         conn_open(l, &l->conns[l->begun++]);
     while (l->end_at != 0 && now_ns() < l->end_at && !(l->idle && l->resting == l->connections)) {
@@ -473,6 +488,7 @@ static const struct {
     {"host", TEXT, offsetof(struct load, host)},
     {"port", TEXT, offsetof(struct load, port)},
     {"path", TEXT, offsetof(struct load, path)},
+    {"body", TEXT, offsetof(struct load, body)},
     {"ca", TEXT, offsetof(struct load, ca)},
     {"connect", FLAG, offsetof(struct load, connect)},
     {"new", FLAG, offsetof(struct load, fresh)},
@@ -528,6 +544,8 @@ static void parse(struct load *l, int argc, char **argv)
     }
     if (l->host == NULL || l->port == NULL || l->to.sin_port == 0)
         usage("--to, --host and --port are wanted");
+    if (l->body != NULL && strlen(l->body) > NAME_SIZE)
+        usage("--body is too long");
     if (l->connections < 1 || l->connections > CONNS_MAX)
         usage("--connections wants 1 to 4096");
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""Seven MCP servers of npm and PyPI, unmodified, each in a sandbox of its own: an agent's client in another sandbox
-uses an allowed tool of each, is told of a refused one, and no credential is in any of their processes or files."""
+"""Ten MCP servers of npm and PyPI, unmodified, each in a sandbox of its own: an agent's client in another sandbox
+uses an allowed tool of each, is told of a refused one, and no credential is in any of their processes or files. Unless
+DURWARD_MCP is `all` (or names some), a sample of them. Then MCP's inspector asks one, over each way in."""
 import json
 import os
 import subprocess
@@ -16,12 +17,22 @@ NODE = os.path.join(FOLDER, "node_modules", "@modelcontextprotocol")
 PYTHON = os.path.join(FOLDER, "py", "bin", "python")
 
 
+SAMPLE = ("git", "fetch", "sqlite", "github")
+CHROMIUM = "/usr/lib/chromium/chromium"  # without the script of Debian's that reads /etc/chromium.d
+
+
+def wanted(names):
+    """What of them runs; what cannot, is said."""
+    said = os.environ.get("DURWARD_MCP", "")
+    return names if said == "all" else said.split() or list(SAMPLE)
+
+
 def servers(data, repository, url):
     """name -> (command, an allowed tool and its arguments, what its answer holds, a tool that is refused)"""
-    def node(package):
-        with open(os.path.join(NODE, package, "package.json")) as f:
+    def node(package, scope=NODE):
+        with open(os.path.join(scope, package, "package.json")) as f:
             entry = list(json.load(f)["bin"].values())[0]
-        return ["node", os.path.join(NODE, package, entry)]
+        return ["node", os.path.join(scope, package, entry)]
 
     def py(module):
         return [PYTHON, "-B", "-m", module]
@@ -35,6 +46,13 @@ def servers(data, repository, url):
         "time": (py("mcp_server_time") + ["--local-timezone", "UTC"], ("get_current_time", {"timezone": "UTC"}), "UTC", "convert_time"),
         "git": (py("mcp_server_git"), ("git_log", {"repo_path": repository}), "first words", "git_commit"),
         "fetch": (py("mcp_server_fetch") + ["--ignore-robots-txt", "--allow-private-ips"], ("fetch", {"url": url}), "heron", "none"),
+        "sqlite": ([os.path.join(FOLDER, "py1", "bin", "python"), "-B", "-c", "import mcp_server_sqlite as s; s.main()",
+                    "--db-path", "/workspace/birds.db"],
+                   ("read_query", {"query": "SELECT 'her' || 'on' AS bird"}), "heron", "write_query"),
+        "github": (node("server-github"), ("list_issues", {"owner": "acme", "repo": "x"}), "first", "create_issue"),
+        "browser": (node("mcp", os.path.join(os.path.dirname(NODE), "@playwright")) + [
+            "--headless", "--isolated", "--no-sandbox", "--ignore-https-errors", "--executable-path", CHROMIUM],
+            ("browser_navigate", {"url": url + "page"}), "Title: heron", "browser_evaluate"),
     }
 
 
@@ -48,6 +66,8 @@ def make_repository(t):
 
 
 def page(req, conn):
+    if req.path == "/page":
+        return conn.reply(req, 200, b"<title>heron</title>", kind="text/html")
     return conn.reply(req, 200, b"heron", kind="text/plain")
 
 
@@ -74,6 +94,15 @@ def one(t, box, name, call, holds, refused):
     t.ok("result" in got["steps"][4].get("answer", {}), "%s: and the session lives on" % name)
 
 
+def inspector(t, box, node, name, tool):
+    """MCP's own inspector, as its command: a program that it starts, and a URL."""
+    cli = os.path.join(NODE, "inspector", "cli", "build", "index.js")
+    for way in ("%s %s" % (SHIM, name), "http://durward.internal/mcp/%s --transport http" % name):
+        status, out, err = box.sh("%s %s %s --method tools/list" % (node, cli, way), timeout=90)
+        t.ok(status == 0 and '"name": "%s"' % tool in out and out.count('"inputSchema"') == 1, "the inspector, by %s: the tool that is allowed" % (
+            way.split()[0]), status, out[-1500:], err[-1500:])
+
+
 def main(t):
     if not os.path.isdir(os.path.join(NODE, "server-memory")):
         t.skip("reference servers of MCP", "clients/mcp is not there: make clients")
@@ -85,10 +114,15 @@ def main(t):
         f.write("a note")
     s.add("page.example.com", page)
     all_servers = servers(data, repository, "https://page.example.com/")
+    names = wanted(list(all_servers))
+    if "browser" in names and not os.path.exists(CHROMIUM):
+        t.skip("browser", "chromium is not there")
+        names.remove("browser")
+    all_servers = {n: all_servers[n] for n in names}
     s.rules[:] = [{"allow": "http://durward.internal/mcp/" + n, "mcp": {"tools": [call[0]]}}
                   for n, (_, call, _, _) in all_servers.items()]
-    s.d.policy("server", [{"allow": "api.github.com/user", "with": {"bearer": "github"}}, {"allow": "page.example.com"}],
-               {"GITHUB_TOKEN": "{{placeholder github}}", "MEMORY_FILE_PATH": "/workspace/memory.jsonl"})
+    s.d.policy("server", [{"allow": "api.github.com/repos/acme/x/issues", "with": {"bearer": "github"}}, {"allow": "page.example.com"}],
+               {"GITHUB_PERSONAL_ACCESS_TOKEN": "{{placeholder github}}", "MEMORY_FILE_PATH": "/workspace/memory.jsonl"})
     files = [{"path": FOLDER}, {"path": data}, {"path": repository}]
     home = os.path.dirname(os.path.dirname(os.path.realpath(subprocess.run(["which", "node"], stdout=subprocess.PIPE, text=True,
                                                                             check=True).stdout.strip())))
@@ -100,9 +134,10 @@ def main(t):
     node = os.path.join(home, "bin", "node")
     s.d.extra["mcp_servers"] = {n: {"command": [node if c[0] == "node" else c[0]] + c[1:], "policy": "server", "files": files}
                                 for n, (c, _, _, _) in all_servers.items()}
-    box = durward.Sandbox(s.d, ("--policy", "coder"))
+    box = durward.Sandbox(s.d, ("--policy", "coder", *[x for b in durward.client_binds("mcp") for x in ("--bind", b)]))
     for name, (_, call, holds, refused) in all_servers.items():
         t.part(one, t, box, name, call, holds, refused)
+    t.part(inspector, t, box, node, names[0], all_servers[names[0]][1][0])
     scan.scan_sandbox(t, box, s.scanner)
     scan_servers(t, s)
     out = box.close()[1]
@@ -117,7 +152,7 @@ def scan_servers(t, s):
         try:
             with open("/proc/%d/cmdline" % pid, "rb") as f:
                 words = f.read().replace(b"\0", b" ")
-            if b"server" not in words or words.startswith(b"durward: "):
+            if not any(x.encode() in words for x in (FOLDER, CHROMIUM)) or words.startswith(b"durward: "):
                 continue
             with open("/proc/%d/environ" % pid, "rb") as f:
                 s.scanner.search(f.read(), "environment of %d" % pid)

@@ -132,7 +132,7 @@ static int take(SSL *ssl, struct buf *b, struct err *err)
         return 1;
     }
     if (SSL_get_error(ssl, n) == SSL_ERROR_WANT_READ)
-        return err_set(err, ERR_UNREADY, "the API server did not answer within %d s", TIMEOUT_S);
+        return err_set(err, ERR_UNREADY, "the API server did not answer in time");
     return 0; /* whether it is whole is seen by what came */
 }
 
@@ -166,7 +166,8 @@ static void hang_up(struct kube_stream *s)
 static int begin(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
                  struct buf *b, struct err *err)
 {
-    *s = (struct kube_stream){.fd = reach_tcp(&k->at, TIMEOUT_S, "API server", err)};
+    *s = (struct kube_stream){
+        .fd = reach_tcp(&k->at, k->seconds ? k->seconds : TIMEOUT_S, "API server", err)};
     int r = s->fd < 0 || greet(k, s, err) < 0 || send_request(k, s, q, err) < 0
                 ? -1
                 : take_head(s->ssl, b, err);

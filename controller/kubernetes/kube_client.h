@@ -17,6 +17,7 @@ struct kube {
     struct authority at;
     const char *token; /* a file; read for each request, since it is replaced */
     SSL_CTX *tls;
+    unsigned seconds; /* for each step; 0: as many as usual */
 };
 
 /* where: HOST[:PORT], an IPv6 address in brackets; 443 without a port. ca: a file. */

@@ -1,4 +1,4 @@
-/* Reads a configuration, and writes what the daemon reads: by a file of another name that takes its
+/* Reads a configuration, and writes what others read: by a file of another name that takes its
  * place, so that nobody sees half of it. */
 #include "kube_file.h"
 
@@ -10,16 +10,16 @@
 
 enum { TEXT_MAX = 1 << 20, PATH_BYTES = 512, PIECE = 65536 };
 
-int kube_file_read(const char *path, struct buf *b, struct err *err)
+int kube_file_read_up_to(const char *path, size_t max, struct buf *b, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     ssize_t n = fd < 0 ? -1 : 1;
-    buf_init(b, TEXT_MAX + PIECE);
+    buf_init(b, max + PIECE);
     while (n > 0) {
         unsigned char *to = buf_reserve(b, PIECE);
         if (to == NULL) {
             close(fd);
-            return err_set(err, ERR_LIMIT, "%s is larger than 1 MiB", path);
+            return err_set(err, ERR_LIMIT, "%s is larger than %zu MiB", path, max >> 20);
         }
         n = read(fd, to, PIECE);
         if (n < 0 && errno == EINTR)
@@ -33,6 +33,11 @@ int kube_file_read(const char *path, struct buf *b, struct err *err)
     return r;
 }
 
+int kube_file_read(const char *path, struct buf *b, struct err *err)
+{
+    return kube_file_read_up_to(path, TEXT_MAX, b, err);
+}
+
 static bool has(const char *path, struct slice text)
 {
     struct buf b;
@@ -42,27 +47,29 @@ static bool has(const char *path, struct slice text)
     return same;
 }
 
-int kube_file_write(const char *path, struct slice text, struct err *err)
+int kube_file_replace(const char *path, struct slice text, unsigned mode, struct err *err)
 {
     char other[PATH_BYTES];
     int len = snprintf(other, sizeof other, "%s.new", path);
     if (len < 0 || (size_t)len >= sizeof other)
         return err_set(err, ERR_LIMIT, "%.200s: the path is too long", path);
-    if (text.n > TEXT_MAX)
-        return err_set(err, ERR_LIMIT, "the cluster's policies take more than 1 MiB together");
-    if (has(path, text))
-        return 0;
     (void)unlink(other);
-    int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    bool ok = fd >= 0 && fchmod(fd, 0644) == 0;
+    int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && fchmod(fd, mode) == 0;
     for (size_t at = 0; ok && at < text.n;) {
         ssize_t n = write(fd, text.p + at, text.n - at);
         ok = n > 0 || (n < 0 && errno == EINTR);
         at += n > 0 ? (size_t)n : 0;
     }
-    ok = ok && fsync(fd) == 0 && rename(other, path) == 0;
-    int r = ok ? 1 : err_sys(err, "%s", other);
-    if (fd >= 0)
-        close(fd);
-    return r;
+    ok = ok && fsync(fd) == 0;
+    if (fd >= 0 && close(fd) < 0)
+        ok = false;
+    return ok && rename(other, path) == 0 ? 1 : err_sys(err, "%s", other);
+}
+
+int kube_file_write(const char *path, struct slice text, struct err *err)
+{
+    if (text.n > TEXT_MAX)
+        return err_set(err, ERR_LIMIT, "the cluster's policies take more than 1 MiB together");
+    return has(path, text) ? 0 : kube_file_replace(path, text, 0644, err);
 }

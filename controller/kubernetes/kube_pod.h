@@ -18,7 +18,8 @@ json_t *kube_pod_event(const char *ns, const char *name, const char *uid, const 
                        const char *node);
 
 /* kube_pods.c: listens on a unix socket that only its owner and root open, answers W_POD_ASK and
- * makes events of W_POD_BOUND until something fails. -1 with err. */
+ * makes events of W_POD_BOUND until something fails, in several processes: one that ends raises
+ * SIGCHLD here. -1 with err. */
 int kube_pods(const struct kube *k, const char *path, const char *node, struct err *err);
 
 #endif

@@ -1,9 +1,14 @@
 /* The listener where a node's CNI plugin asks what the API server says of a pod: one question a
- * connection, one after the other. A plugin that waits too long is run again by its runtime. */
+ * connection, in some processes that take turns, so that one that waits for the API server delays
+ * no other. Events go by a queue to a process of their own, which nobody waits for. A plugin that
+ * waits too long is run again by its runtime. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,7 +18,13 @@
 #include "kube_pod.h"
 #include "wire.h"
 
-enum { WAITING_MAX = 64, ASK_MS = 2000 };
+enum {
+    WAITING_MAX = 64,
+    ASK_MS = 2000,
+    ANSWERING = 4,         /* processes */
+    EVENT_S = 5,           /* for each step of making one */
+    QUEUE_BYTES = 1 << 16, /* of events that wait; the kernel counts twice */
+};
 
 static int open_listener(const char *path, struct err *err)
 {
@@ -64,6 +75,8 @@ static int look_up(const struct kube *k, const struct asked *a, struct pod_facts
     return r;
 }
 
+/* ---- events ---- */
+
 /* One that is lost is said: the pod has its gate all the same. */
 static void make_event(const struct kube *k, const struct asked *a, const char *node)
 {
@@ -78,50 +91,138 @@ static void make_event(const struct kube *k, const struct asked *a, const char *
     json_decref(event);
 }
 
-static void answer(const struct kube *k, int fd, const char *node)
+static void make_events(const struct kube *k, int queue, const char *node)
 {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    struct pod_facts facts = {.known = POD_NOT_ASKED};
+    struct kube own = *k;
     struct asked q;
-    struct err err = {0};
-    struct msg asked, said;
-    if (poll(&p, 1, ASK_MS) <= 0 || msg_recv(fd, &asked) <= 0)
-        return;
-    int r = read_asked(&asked, &q, &err);
-    bool bound = asked.type == W_POD_BOUND;
-    msg_done(&asked);
-    if (r == 0 && bound) {
-        make_event(k, &q, node);
-        return;
+    struct msg m;
+    struct err err;
+    own.seconds = EVENT_S;
+    while (msg_recv(queue, &m) > 0) {
+        err = (struct err){0};
+        if (read_asked(&m, &q, &err) == 0)
+            make_event(&own, &q, node);
+        msg_done(&m);
     }
-    if (r == 0)
-        r = look_up(k, &q, &facts, &err);
+}
+
+static void put_off(const struct asked *a, int queue)
+{
+    struct msg m;
+    msg_init(&m, W_POD_BOUND);
+    msg_put_str(&m, a->ns);
+    msg_put_str(&m, a->name);
+    msg_put_str(&m, a->uid);
+    msg_put_str(&m, a->what);
+    if (msg_send(queue, &m) != 0)
+        fprintf(stderr, "durward-kubernetes: no event of %s/%s: too many wait\n", a->ns, a->name);
+    msg_done(&m);
+}
+
+/* ---- answers ---- */
+
+struct answering {
+    const struct kube *kube;
+    const char *path, *node;
+    int listener, queue;
+};
+
+static void answer_facts(const struct answering *h, const struct asked *q, int bad, int fd,
+                         struct err *err)
+{
+    struct pod_facts facts = {.known = POD_NOT_ASKED};
+    struct msg said;
+    int r = bad ? -1 : look_up(h->kube, q, &facts, err);
     msg_init(&said, W_POD_FACTS);
     msg_put_u8(&said, r == 0);
     if (r == 0)
         pod_facts_put(&facts, &said);
     else
-        msg_put_str(&said, err.text);
+        msg_put_str(&said, err->text);
     if (r < 0)
-        fprintf(stderr, "durward-kubernetes: %s\n", err.text);
+        fprintf(stderr, "durward-kubernetes: %s\n", err->text);
     (void)msg_send(fd, &said); /* who has gone is told nothing */
     msg_done(&said);
     pod_facts_done(&facts);
 }
 
-int kube_pods(const struct kube *k, const char *path, const char *node, struct err *err)
+static void answer(const struct answering *h, int fd)
 {
-    int fd = open_listener(path, err);
-    while (fd >= 0) {
-        int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct asked q;
+    struct err err = {0};
+    struct msg asked;
+    if (poll(&p, 1, ASK_MS) <= 0 || msg_recv(fd, &asked) <= 0)
+        return;
+    int bad = read_asked(&asked, &q, &err);
+    bool bound = asked.type == W_POD_BOUND;
+    msg_done(&asked);
+    if (bound && bad == 0)
+        put_off(&q, h->queue);
+    else
+        answer_facts(h, &q, bad, fd, &err);
+}
+
+static int answer_all(const struct answering *h, struct err *err)
+{
+    for (;;) {
+        int got = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
         if (got >= 0) {
-            answer(k, got, node);
+            answer(h, got);
             close(got);
         } else if (errno != EINTR && errno != ECONNABORTED) {
-            err_sys(err, "%s", path);
-            close(fd);
-            fd = -1;
+            return err_sys(err, "%s", h->path);
         }
     }
+}
+
+/* ---- processes ---- */
+
+/* In a process of its own (0), which ends with this one, as this one does with it: SIGCHLD is the
+ * caller's. */
+static int divide(struct err *err)
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        return err_sys(err, "fork");
+    if (pid > 0)
+        return 1;
+    signal(SIGCHLD, SIG_DFL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
+    return 0;
+}
+
+/* The queue's end for those who answer; -1 with err. */
+static int begin_events(const struct kube *k, const char *node, struct err *err)
+{
+    int ends[2], size = QUEUE_BYTES;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "a queue of events");
+    int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ||
+                    setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size) < 0
+                ? err_sys(err, "a queue of events")
+                : divide(err);
+    if (r == 0) {
+        close(ends[0]);
+        make_events(k, ends[1], node);
+        _exit(1);
+    }
+    close(ends[1]);
+    if (r > 0)
+        return ends[0];
+    close(ends[0]);
     return -1;
+}
+
+int kube_pods(const struct kube *k, const char *path, const char *node, struct err *err)
+{
+    struct answering h = {k, path, node, open_listener(path, err), -1};
+    int r = h.listener < 0 ? -1 : 1;
+    if (r > 0)
+        r = h.queue = begin_events(k, node, err);
+    r = r < 0 ? -1 : 1;
+    for (int i = 1; r > 0 && i < ANSWERING; i++)
+        r = divide(err);
+    return r < 0 ? -1 : answer_all(&h, err);
 }

@@ -2,6 +2,7 @@
 #include "kube_status.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *text_in(const json_t *v, const char *section, const char *key)
@@ -91,14 +92,14 @@ static bool has_ended(const json_t *pod)
 
 /* The bindings that are of it: those that say more than the namespace, or else the one that does
  * not. */
-static json_t *bindings_of(const json_t *pod, const json_t *bindings, const json_t *verdicts)
+static json_t *bindings_of(const json_t *pod, const json_t *bindings)
 {
     json_t *narrow = json_array(), *whole = json_array(), *one;
     size_t i;
     json_array_foreach(bindings, i, one)
     {
         const json_t *spec = json_object_get(one, "spec");
-        if (is_accepted(one, verdicts) && is_of(spec, pod))
+        if (is_of(spec, pod))
             json_array_append(is_whole(spec) ? whole : narrow, one);
     }
     json_t *found = json_array_size(narrow) ? narrow : whole;
@@ -124,62 +125,162 @@ static void add_one(json_t *v, const char *key)
     json_object_set_new(v, key, json_integer(json_integer_value(json_object_get(v, key)) + 1));
 }
 
-static void count_pod(json_t *of, json_t *nodes, const json_t *pod, bool agreed)
+/* One more node of what has this name, unless it is known already. */
+static void count_node(json_t *of, json_t *nodes, const char *name, const json_t *pod)
 {
     const char *node = text_in(pod, "spec", "nodeName");
+    json_t *known = json_object_get(nodes, name);
+    if (known == NULL && json_object_set_new(nodes, name, known = json_object()) < 0)
+        return;
+    if (node[0] == '\0' || json_object_get(known, node))
+        return;
+    json_object_set_new(known, node, json_true());
+    add_one(of, "nodes");
+}
+
+static void count_binding(json_t *of, const json_t *pod, bool agreed)
+{
     json_t *some = json_object_get(of, "some");
     if (!agreed) {
         add_one(of, "refused");
         return;
     }
     add_one(of, "pods");
-    if (node[0] && !json_object_get(nodes, node)) {
-        json_object_set_new(nodes, node, json_true());
-        add_one(of, "nodes");
-    }
     if (json_array_size(some) < KUBE_STATUS_SOME)
         json_array_append_new(some, json_pack("{s:s, s:s, s:s}", "namespace",
                                               text_in(pod, "metadata", "namespace"), "name",
-                                              text_in(pod, "metadata", "name"), "node", node));
+                                              text_in(pod, "metadata", "name"), "node",
+                                              text_in(pod, "spec", "nodeName")));
 }
 
 /* ---- of all ---- */
 
-static json_t *begun(const json_t *bindings, const json_t *verdicts)
+struct kube_count {
+    json_t *bindings;   /* those that count */
+    json_t *of, *nodes; /* NAME of a binding: its status; { NODE: true } */
+    json_t *policies, *policy_nodes;
+    json_t *lost; /* namespaces */
+};
+
+static int begin_one(struct kube_count *c, json_t *binding)
 {
-    json_t *counts = json_object();
-    const json_t *one;
-    size_t i;
-    json_array_foreach(bindings, i, one)
-    {
-        if (is_accepted(one, verdicts))
-            json_object_set_new(
-                counts, text_in(one, "metadata", "name"),
-                json_pack("{s:i, s:i, s:i, s:[]}", "pods", 0, "nodes", 0, "refused", 0, "some"));
-    }
-    return counts;
+    return json_array_append(c->bindings, binding) |
+           json_object_set_new(
+               c->of, text_in(binding, "metadata", "name"),
+               json_pack("{s:i, s:i, s:i, s:[]}", "pods", 0, "nodes", 0, "refused", 0, "some"));
 }
 
-json_t *kube_status_count(const json_t *bindings, const json_t *verdicts, const json_t *pods)
+static int begin_policy(struct kube_count *c, const char *name)
 {
-    json_t *counts = begun(bindings, verdicts), *nodes = json_object(), *one;
+    return json_object_set_new(c->policies, name,
+                               json_pack("{s:i, s:i, s:i}", "bindings", 0, "pods", 0, "nodes", 0));
+}
+
+static int begin_all(struct kube_count *c, const json_t *bindings, const json_t *verdicts)
+{
+    json_t *one;
+    size_t i;
+    int bad = 0;
+    json_array_foreach(verdicts, i, one)
+    {
+        const char *kind = json_string_value(json_object_get(one, "kind"));
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (kind && name && strcmp(kind, "Policy") == 0)
+            bad |= begin_policy(c, name);
+    }
+    json_array_foreach(bindings, i, one)
+    {
+        if (!is_accepted(one, verdicts))
+            continue;
+        bad |= begin_one(c, one);
+        json_t *policy = json_object_get(c->policies, text_in(one, "spec", "policy"));
+        if (policy) /* else it is one of the daemons' configuration */
+            add_one(policy, "bindings");
+    }
+    return bad;
+}
+
+struct kube_count *kube_count_new(const json_t *bindings, const json_t *verdicts)
+{
+    struct kube_count *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    *c = (struct kube_count){json_array(),  json_object(), json_object(),
+                             json_object(), json_object(), json_array()};
+    if (begin_all(c, bindings, verdicts) == 0)
+        return c;
+    kube_count_free(c);
+    return NULL;
+}
+
+void kube_count_free(struct kube_count *c)
+{
+    if (c == NULL)
+        return;
+    json_t *const all[] = {c->bindings, c->of, c->nodes, c->policies, c->policy_nodes, c->lost};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        json_decref(all[i]);
+    free(c);
+}
+
+void kube_count_pods(struct kube_count *c, const json_t *pods)
+{
     const json_t *pod;
+    json_t *one;
     size_t i, k;
     json_array_foreach(pods, i, pod)
     {
         if (has_ended(pod))
             continue;
-        json_t *found = bindings_of(pod, bindings, verdicts);
+        json_t *found = bindings_of(pod, c->bindings);
+        bool agreed = do_agree(found);
+        const char *policy = text_in(json_array_get(found, 0), "spec", "policy");
+        json_t *of = json_object_get(c->policies, policy);
         json_array_foreach(found, k, one)
         {
             const char *name = text_in(one, "metadata", "name");
-            if (json_object_get(nodes, name) == NULL)
-                json_object_set_new(nodes, name, json_object());
-            count_pod(json_object_get(counts, name), json_object_get(nodes, name), pod,
-                      do_agree(found));
+            count_binding(json_object_get(c->of, name), pod, agreed);
+            if (agreed)
+                count_node(json_object_get(c->of, name), c->nodes, name, pod);
+        }
+        if (of && agreed) {
+            add_one(of, "pods");
+            count_node(of, c->policy_nodes, policy, pod);
         }
         json_decref(found);
     }
-    json_decref(nodes);
-    return counts;
+}
+
+void kube_count_lost(struct kube_count *c, const char *ns)
+{
+    json_array_append_new(c->lost, json_string(ns));
+}
+
+static bool is_lost(const struct kube_count *c, const json_t *binding)
+{
+    const json_t *own = json_object_get(json_object_get(binding, "spec"), "namespaces"), *ns;
+    size_t i;
+    json_array_foreach(own, i, ns)
+    {
+        const char *name = json_string_value(ns);
+        if (name && lists(c->lost, name))
+            return true;
+    }
+    return false;
+}
+
+/* What is not known is left as it was said last. */
+void kube_count_end(struct kube_count *c, json_t **bindings, json_t **policies)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach(c->bindings, i, one)
+    {
+        if (!is_lost(c, one))
+            continue;
+        json_object_del(c->of, text_in(one, "metadata", "name"));
+        json_object_del(c->policies, text_in(one, "spec", "policy"));
+    }
+    *bindings = c->of;
+    *policies = c->policies;
 }

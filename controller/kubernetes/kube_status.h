@@ -1,21 +1,35 @@
-/* What PolicyBindings are of, for their status: the pods that the API server has, sorted as a node
- * sorts them. */
+/* What Policies and PolicyBindings are of, for their status: the pods that the API server has,
+ * sorted as a node sorts them. */
 #ifndef DURWARD_KUBE_STATUS_H
 #define DURWARD_KUBE_STATUS_H
 
 #include <jansson.h>
 
-enum {
-    KUBE_STATUS_SOME = 20,    /* pods that a status names */
-    KUBE_STATUS_LISTED = 500, /* pods of a namespace that are looked at */
-};
+#include "err.h"
+
+enum { KUBE_STATUS_SOME = 20 }; /* pods that a status names */
 
 /* The namespaces that accepted bindings name, as an array without repetition. */
 json_t *kube_status_namespaces(const json_t *bindings, const json_t *verdicts);
 
-/* { NAME: { pods, nodes, refused, some: [{ namespace, name, node }] } } of each accepted binding.
- * pods: lists' items, of one namespace after the other. refused: pods that another binding gives
- * another policy. NULL: out of memory. */
-json_t *kube_status_count(const json_t *bindings, const json_t *verdicts, const json_t *pods);
+/* A count that goes on while pods are listed. NULL: out of memory. */
+struct kube_count;
+struct kube_count *kube_count_new(const json_t *bindings, const json_t *verdicts);
+void kube_count_free(struct kube_count *c);
+/* pods: items of a list. */
+void kube_count_pods(struct kube_count *c, const json_t *pods);
+/* Not all pods of this namespace are known: who is bound there, and the policies, get no count. */
+void kube_count_lost(struct kube_count *c, const char *ns);
+/* Of each accepted binding { NAME: { pods, nodes, refused, some: [{ namespace, name, node }] } };
+ * of each policy { NAME: { bindings, pods, nodes } }. refused: pods that another binding gives
+ * another policy. Both are the count's. */
+void kube_count_end(struct kube_count *c, json_t **bindings, json_t **policies);
+
+struct kube;
+struct kube_base;
+/* kube_tell.c: counts, and tells each object what became of it. 0: err says of which namespaces
+ * the pods cannot be listed, if there are such. */
+int kube_tell_all(const struct kube *k, const struct kube_base *base, const json_t *policies,
+                  const json_t *bindings, struct err *err);
 
 #endif

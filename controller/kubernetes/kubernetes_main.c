@@ -1,7 +1,9 @@
 /* durward-kubernetes: the objects of a cluster, brought to a node's daemon (`node`, which tells the
  * node's CNI plugin of pods as well), judged where they are applied (`review`), and told what
- * became of them (`status`). It has its service account's token; secrets, sandboxes and the
+ * became of them (`status`); that plugin put into a node's list (`plugin`), and the nodes that have
+ * it labelled (`nodes`). It has its service account's token; secrets, sandboxes and the
  * daemon's API it does not see. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -16,7 +18,9 @@
 #include "config.h"
 #include "kube_client.h"
 #include "kube_file.h"
+#include "kube_nodes.h"
 #include "kube_objects.h"
+#include "kube_plugin.h"
 #include "kube_pod.h"
 #include "kube_review.h"
 #include "kube_status.h"
@@ -28,28 +32,37 @@ enum {
     SETTLE_MS = 50,    /* after a change: others come with it */
     AGAIN_S = 1,       /* after a failure, doubled up to */
     AGAIN_DOUBLED = 4, /* times */
-    EVERY_S = 60,      /* pods are counted: each count that is another one wakes all nodes */
+    PLUGIN_PATH = 4096,
+    EVERY_S = 60, /* pods are counted: each count that is another one wakes all nodes */
 };
 
 struct options {
     const char *api, *ca, *token, *config, *listen, *name, *webhook, *pods, *node;
     unsigned every;
+    struct kube_plugin plugin;
+    const char *daemonset;
+    bool check, remove;
 };
 
 struct keeper {
     struct kube kube;
     const struct options *options;
     bool status; /* tell the objects what became of them, in place of writing */
+    bool nodes;  /* label nodes, and nothing of this */
     char said[768];
 };
 
 static const char usage[] =
     "usage: durward-kubernetes node|status|review -c FILE [OPTION...]\n"
+    "       durward-kubernetes plugin [--check|--remove] [OPTION...]\n"
+    "       durward-kubernetes nodes [OPTION...]\n"
     "\n"
     "  node    keep node.objects of FILE as the cluster's Policies and PolicyBindings say, and\n"
     "          tell durward-cni what the API server says of a pod\n"
     "  status  write into each object's status what the compiler says of it\n"
     "  review  answer the API server whether a Policy is good\n"
+    "  plugin  keep durward-cni in this node's list of CNI plugins\n"
+    "  nodes   label the nodes whose daemon is ready\n"
     "\n"
     "  -c FILE          the daemon's configuration\n"
     "  --api HOST:PORT  of the API server (default: $KUBERNETES_SERVICE_HOST and _PORT)\n"
@@ -59,7 +72,14 @@ static const char usage[] =
     "  --node NAME      of node: what events say (default: $NODE_NAME, or the host's name)\n"
     "  --every SECONDS  of status: how often the pods of bindings are counted (default: 60)\n"
     "  --listen ADDRESS:PORT, --name NAME, --webhook NAME  of review (default: 0.0.0.0:8443,\n"
-    "                   durward-policies.durward.svc, durward-policies)\n";
+    "                   durward-policies.durward.svc, durward-policies)\n"
+    "  --daemonset NAMESPACE/NAME  of plugin, nodes (default: durward-node/durward-node)\n"
+    "  --bin DIR, --lists DIR  of plugin: the runtime's plugins and their lists (default:\n"
+    "                   /opt/cni/bin, /etc/cni/net.d)\n"
+    "  --socket PATH, --netns DIR, --kubelet DIR, --pods PATH, --plugin FILE  of plugin: what\n"
+    "                   durward-cni is told, and where it is\n"
+    "  --check          whether it is in place and the daemon answers\n"
+    "  --remove         take it out\n";
 
 static void on_end(int sig)
 {
@@ -67,7 +87,7 @@ static void on_end(int sig)
     _exit(0); /* what is written is written whole */
 }
 
-/* Whoever started the program starts it again, and with it the other process. */
+/* Whoever started the program starts it again, and with it its other processes. */
 static void on_child(int sig)
 {
     (void)sig;
@@ -149,110 +169,6 @@ static int write_objects(const struct kube_base *base, const json_t *policies,
     return r < 0 ? -1 : 0;
 }
 
-static const json_t *named(const json_t *items, const char *name)
-{
-    const json_t *one;
-    size_t i;
-    json_array_foreach(items, i, one)
-    {
-        const char *own =
-            json_string_value(json_object_get(json_object_get(one, "metadata"), "name"));
-        if (own && strcmp(own, name) == 0)
-            return one;
-    }
-    return NULL;
-}
-
-static json_t *status_of(const json_t *object, const json_t *verdict)
-{
-    return json_pack("{s:s, s:O, s:O}", "accepted",
-                     json_is_true(json_object_get(verdict, "accepted")) ? "True" : "False",
-                     "message", json_object_get(verdict, "message"), "observedGeneration",
-                     json_object_get(json_object_get(object, "metadata"), "generation"));
-}
-
-/* The pods of these namespaces, so many of each as a status can do with. From the API server's
- * memory, whatever it is there: the next count is not far. */
-static json_t *list_pods(const struct kube *k, const json_t *namespaces, struct err *err)
-{
-    json_t *found = json_array(), *ns;
-    size_t i;
-    json_array_foreach(namespaces, i, ns)
-    {
-        char path[256];
-        json_t *all;
-        snprintf(path, sizeof path, "/api/v1/namespaces/%.63s/pods?limit=%d&resourceVersion=0",
-                 json_string_value(ns), KUBE_STATUS_LISTED);
-        struct kube_request q = {.method = "GET", .path = path};
-        if (kube_must(k, &q, &all, err) < 0) {
-            json_decref(found);
-            return NULL;
-        }
-        json_array_extend(found, json_object_get(all, "items"));
-        json_decref(all);
-    }
-    return found;
-}
-
-static json_t *count_pods(const struct kube *k, const json_t *bindings, const json_t *verdicts,
-                          struct err *err)
-{
-    json_t *namespaces = kube_status_namespaces(bindings, verdicts);
-    json_t *pods = list_pods(k, namespaces, err);
-    json_t *counts = pods ? kube_status_count(bindings, verdicts, pods) : NULL;
-    json_decref(pods);
-    json_decref(namespaces);
-    return counts;
-}
-
-static int tell(const struct kube *k, const char *plural, const json_t *items,
-                const json_t *verdict, json_t *count, struct err *err)
-{
-    const char *name = json_string_value(json_object_get(verdict, "name"));
-    const json_t *object = name ? named(items, name) : NULL;
-    json_t *status = object ? status_of(object, verdict) : NULL, *said = NULL;
-    char path[512];
-    int r = 0;
-    if (status && count)
-        json_object_update(status, count);
-    if (status && !json_equal(status, json_object_get(object, "status"))) {
-        json_t *body = json_pack("{s:O}", "status", status);
-        snprintf(path, sizeof path, KUBE_API "/%s/%s/status", plural, name);
-        struct kube_request q = {"PATCH", path, "application/merge-patch+json", body};
-        r = kube_must(k, &q, &said, err);
-        json_decref(said);
-        json_decref(body);
-    }
-    json_decref(status);
-    return r;
-}
-
-static int tell_all(const struct kube *k, const struct kube_base *base, const json_t *policies,
-                    const json_t *bindings, struct err *err)
-{
-    json_t *verdicts = json_array(), *one;
-    json_t *objects = kube_objects(base, policies, bindings, NULL, verdicts);
-    json_t *counts = count_pods(k, bindings, verdicts, err);
-    size_t i;
-    int r = objects == NULL ? err_set(err, ERR_INTERNAL, "out of memory") : counts ? 0 : -1;
-    json_array_foreach(verdicts, i, one)
-    {
-        const char *kind = json_string_value(json_object_get(one, "kind"));
-        bool policy = kind && strcmp(kind, "Policy") == 0;
-        json_t *count =
-            policy ? NULL
-                   : json_object_get(counts, json_string_value(json_object_get(one, "name")));
-        r |= tell(k, policy ? "policies" : "policybindings", policy ? policies : bindings, one,
-                  count, err);
-    }
-    json_decref(counts);
-    json_decref(objects);
-    json_decref(verdicts);
-    return r;
-}
-
-/* ---- turns ---- */
-
 /* What was listed is the truth; a watch only says that it is so no more. */
 static int turn(struct keeper *k, struct err *err)
 {
@@ -267,8 +183,10 @@ static int turn(struct keeper *k, struct err *err)
                    list(&k->kube, "policybindings", &bindings, paths[1], sizeof paths[1], err) < 0))
         r = -1;
     if (r == 0)
-        r = k->status ? tell_all(&k->kube, &base, policies, bindings, err)
+        r = k->status ? kube_tell_all(&k->kube, &base, policies, bindings, err)
                       : write_objects(&base, policies, bindings, err);
+    if (r == 0)
+        complain(k, err->text); /* what it did without */
     for (int i = 0; r == 0 && i < 2; i++)
         r = kube_watch(&k->kube, paths[i], &s[i], err);
     if (r == 0 && kube_wait(s, 2, k->status ? k->options->every : WATCH_S))
@@ -286,9 +204,10 @@ static void keep(struct keeper *k)
     unsigned failed = 0;
     for (;;) {
         struct err err = {0};
-        if (turn(k, &err) == 0) {
+        if ((k->nodes ? kube_nodes_turn(&k->kube, k->options->daemonset, &err) : turn(k, &err)) ==
+            0) {
             failed = 0;
-            complain(k, "");
+            complain(k, err.text);
             continue;
         }
         complain(k, err.text);
@@ -297,7 +216,7 @@ static void keep(struct keeper *k)
     }
 }
 
-/* A process of its own answers the plugin, so that nobody waits while all is listed anew. */
+/* Processes of their own answer the plugin, so that nobody waits while all is listed anew. */
 static int begin_pods(const struct keeper *k, struct err *err)
 {
     signal(SIGCHLD, on_child);
@@ -306,7 +225,6 @@ static int begin_pods(const struct keeper *k, struct err *err)
         return err_sys(err, "fork");
     if (pid > 0)
         return 0;
-    signal(SIGCHLD, SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
         (void)kube_pods(&k->kube, k->options->pods, k->options->node, err);
     fprintf(stderr, "durward-kubernetes: %s\n", err->text);
@@ -315,38 +233,80 @@ static int begin_pods(const struct keeper *k, struct err *err)
 
 /* ---- words ---- */
 
+/* Where the word of an option goes; NULL: it has none. */
+static const char **place_of(struct options *o, int c)
+{
+    switch (c) {
+    case 'c':
+        return &o->config;
+    case 'a':
+        return &o->api;
+    case 'r':
+        return &o->ca;
+    case 't':
+        return &o->token;
+    case 'l':
+        return &o->listen;
+    case 'n':
+        return &o->name;
+    case 'w':
+        return &o->webhook;
+    case 'p':
+        return &o->pods;
+    case 'o':
+        return &o->node;
+    case 'd':
+        return &o->daemonset;
+    case 'b':
+        return &o->plugin.bin;
+    case 'i':
+        return &o->plugin.lists;
+    case 's':
+        return &o->plugin.socket;
+    case 'N':
+        return &o->plugin.netns;
+    case 'k':
+        return &o->plugin.kubelet;
+    case 'P':
+        return &o->plugin.from;
+    default:
+        return NULL;
+    }
+}
+
+static int read_option(struct options *o, int c)
+{
+    uint64_t every;
+    const char **to = place_of(o, c);
+    if (to)
+        *to = optarg;
+    else if (c == 'C')
+        o->check = true;
+    else if (c == 'R')
+        o->remove = true;
+    else if (c == 'e' && slice_u64(slice_str(optarg), 3600, &every) == 0 && every > 0)
+        o->every = (unsigned)every;
+    else
+        return -1;
+    return 0;
+}
+
 static int read_options(int argc, char **argv, struct options *o)
 {
     static const struct option table[] = {
-        {"config", 1, NULL, 'c'},  {"api", 1, NULL, 'a'},    {"ca", 1, NULL, 'r'},
-        {"token", 1, NULL, 't'},   {"listen", 1, NULL, 'l'}, {"name", 1, NULL, 'n'},
-        {"webhook", 1, NULL, 'w'}, {"pods", 1, NULL, 'p'},   {"node", 1, NULL, 'o'},
-        {"every", 1, NULL, 'e'},   {NULL, 0, NULL, 0},
+        {"config", 1, NULL, 'c'},    {"api", 1, NULL, 'a'},    {"ca", 1, NULL, 'r'},
+        {"token", 1, NULL, 't'},     {"listen", 1, NULL, 'l'}, {"name", 1, NULL, 'n'},
+        {"webhook", 1, NULL, 'w'},   {"pods", 1, NULL, 'p'},   {"node", 1, NULL, 'o'},
+        {"every", 1, NULL, 'e'},     {"bin", 1, NULL, 'b'},    {"lists", 1, NULL, 'i'},
+        {"socket", 1, NULL, 's'},    {"netns", 1, NULL, 'N'},  {"kubelet", 1, NULL, 'k'},
+        {"plugin", 1, NULL, 'P'},    {"check", 0, NULL, 'C'},  {"remove", 0, NULL, 'R'},
+        {"daemonset", 1, NULL, 'd'}, {NULL, 0, NULL, 0},
     };
     int c;
-    while ((c = getopt_long(argc, argv, "c:", table, NULL)) >= 0) {
-        if (c == 'e') {
-            uint64_t every;
-            if (slice_u64(slice_str(optarg), 3600, &every) < 0 || every == 0)
-                return -1;
-            o->every = (unsigned)every;
-            continue;
-        }
-        const char **to = c == 'c'   ? &o->config
-                          : c == 'a' ? &o->api
-                          : c == 'r' ? &o->ca
-                          : c == 't' ? &o->token
-                          : c == 'l' ? &o->listen
-                          : c == 'n' ? &o->name
-                          : c == 'w' ? &o->webhook
-                          : c == 'p' ? &o->pods
-                          : c == 'o' ? &o->node
-                                     : NULL;
-        if (to == NULL)
+    while ((c = getopt_long(argc, argv, "c:", table, NULL)) >= 0)
+        if (read_option(o, c) < 0)
             return -1;
-        *to = optarg;
-    }
-    return o->config && optind + 1 == argc ? 0 : -1;
+    return optind + 1 == argc ? 0 : -1;
 }
 
 static const char *api_of_cluster(char *to, size_t size)
@@ -358,10 +318,68 @@ static const char *api_of_cluster(char *to, size_t size)
     return to;
 }
 
+/* ---- verbs ---- */
+
+enum verb { NODE, STATUS, REVIEW, PLUGIN, NODES, VERBS };
+
+static enum verb verb_of(const char *word)
+{
+    static const char *const words[] = {"node", "status", "review", "plugin", "nodes"};
+    enum verb v = NODE;
+    while (v < VERBS && strcmp(words[v], word) != 0)
+        v++;
+    return v;
+}
+
+static int run_plugin(struct keeper *k, struct err *err)
+{
+    const struct options *o = k->options;
+    if (o->check)
+        return kube_plugin_check(&o->plugin, err);
+    if (o->remove)
+        return kube_plugin_remove(&o->plugin, err);
+    return kube_init(&k->kube, o->api, o->ca, o->token, err) < 0
+               ? -1
+               : kube_plugin_keep(&o->plugin, &k->kube, o->daemonset, err);
+}
+
+/* All but `plugin` go on until they are ended. */
+static int run(struct keeper *k, enum verb verb, struct err *err)
+{
+    const struct options *o = k->options;
+    struct kube_review listener = {&k->kube, o->config, o->listen, o->name, o->webhook};
+    if (verb == PLUGIN)
+        return run_plugin(k, err);
+    if (kube_init(&k->kube, o->api, o->ca, o->token, err) < 0 ||
+        (verb == NODE && begin_pods(k, err) < 0))
+        return -1;
+    if (verb == REVIEW)
+        return kube_review(&listener, err);
+    k->status = verb == STATUS;
+    k->nodes = verb == NODES;
+    keep(k);
+    return -1;
+}
+
+static void settle(struct options *o)
+{
+    static struct utsname host;
+    static char from[PLUGIN_PATH];
+    if (o->node == NULL)
+        o->node = uname(&host) == 0 ? host.nodename : "";
+    o->plugin.pods = o->pods;
+    if (o->plugin.from == NULL) { /* beside this program */
+        ssize_t n = readlink("/proc/self/exe", from, sizeof from - sizeof "durward-cni");
+        char *slash = n > 0 ? memrchr(from, '/', (size_t)n) : NULL;
+        if (slash)
+            memcpy(slash + 1, "durward-cni", sizeof "durward-cni");
+        o->plugin.from = from;
+    }
+}
+
 int main(int argc, char **argv)
 {
     char api[320];
-    struct utsname host;
     struct err err = {0};
     struct options o = {.api = api_of_cluster(api, sizeof api),
                         .ca = ACCOUNT "ca.crt",
@@ -371,30 +389,30 @@ int main(int argc, char **argv)
                         .webhook = "durward-policies",
                         .pods = "/run/objects/pods.sock",
                         .node = getenv("NODE_NAME"),
-                        .every = EVERY_S};
+                        .every = EVERY_S,
+                        .daemonset = "durward-node/durward-node",
+                        .plugin = {.bin = "/opt/cni/bin",
+                                   .lists = "/etc/cni/net.d",
+                                   .socket = "/run/durward/node.sock",
+                                   .netns = "/run/netns",
+                                   .kubelet = "/var/lib/kubelet"}};
     struct keeper k = {.options = &o};
     if (read_options(argc, argv, &o) < 0) {
         fputs(usage, stderr);
         return 2;
     }
-    if (o.node == NULL)
-        o.node = uname(&host) == 0 ? host.nodename : "";
+    enum verb verb = verb_of(argv[optind]);
+    if (verb == VERBS || (o.config == NULL && verb != PLUGIN && verb != NODES)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    settle(&o);
     signal(SIGTERM, on_end); /* process 1 of a container has no other way */
     signal(SIGINT, on_end);
     signal(SIGPIPE, SIG_IGN);
-    const char *verb = argv[optind];
-    int r = kube_init(&k.kube, o.api, o.ca, o.token, &err);
-    struct kube_review listener = {&k.kube, o.config, o.listen, o.name, o.webhook};
-    k.status = strcmp(verb, "status") == 0;
-    if (r == 0 && strcmp(verb, "review") == 0)
-        r = kube_review(&listener, &err);
-    else if (r == 0 && strcmp(verb, "node") == 0 && begin_pods(&k, &err) < 0)
-        r = -1;
-    else if (r == 0 && (k.status || strcmp(verb, "node") == 0))
-        keep(&k);
-    else if (r == 0)
-        r = err_set(&err, ERR_PARSE, "'%.40s' is none of node, status, review", verb);
-    fprintf(stderr, "durward-kubernetes: %s\n", err.text);
+    int r = run(&k, verb, &err);
+    if (r < 0)
+        fprintf(stderr, "durward-kubernetes: %s\n", err.text);
     kube_done(&k.kube);
     return r < 0 ? 1 : 0;
 }

@@ -495,12 +495,25 @@ static int put_word(struct slice word, struct buf *to)
     return r == 0 && quoted ? buf_append_str(to, "\"") : r;
 }
 
-void kube_command(const struct kube_facts *f, struct buf *to)
+/* As much as there is room for. */
+static int put_command(const struct kube_facts *f, struct buf *to)
 {
     struct slice query = f->query, word;
-    if (!is_stream(f) || !slice_eq_str(f->subresource, "exec"))
-        return;
     for (bool first = true; next_value(&query, "command", &word); first = false)
         if ((!first && buf_append_str(to, " ") < 0) || put_word(word, to) < 0)
-            return; /* as much as there is room for */
+            return -1;
+    return 0;
+}
+
+void kube_command(const struct kube_facts *f, struct buf *to)
+{
+    static const char cut[] = KUBE_COMMAND_CUT;
+    struct buf text;
+    if (!is_stream(f) || !slice_eq_str(f->subresource, "exec"))
+        return;
+    buf_init(&text, KUBE_COMMAND_MAX - (sizeof cut - 1));
+    bool whole = put_command(f, &text) == 0;
+    if (buf_append_slice(to, buf_slice(&text)) < 0 || (!whole && buf_append_str(to, cut) < 0))
+        buf_clear(to); /* of a smaller bound than this one */
+    buf_free(&text);
 }

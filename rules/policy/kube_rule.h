@@ -80,7 +80,9 @@ bool kube_names_new(const struct kube_entry *e);
  * is named. */
 int kube_text(const struct kube_facts *f, struct buf *to);
 /* The command that an exec asks for: its words with blanks between, in quotes where they need them.
- * Nothing is appended where there is none. */
+ * Nothing is appended where there is none; what is too long ends in KUBE_COMMAND_CUT, as no word
+ * does. */
+#define KUBE_COMMAND_CUT "\\..."
 void kube_command(const struct kube_facts *f, struct buf *to);
 
 #endif

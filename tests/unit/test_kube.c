@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "kube_list.h"
 #include "kube_objects.h"
 #include "kube_pod.h"
 #include "kube_status.h"
@@ -258,14 +259,19 @@ static void counted(const char *pods, const char *want)
     json_t *b = parsed(bindings), *v = made("[" POLICY("p", "[]") "]", bindings, NULL, &verdicts);
     json_t *names = kube_status_namespaces(b, verdicts), *both = parsed("[\"x\", \"y\"]");
     CU_ASSERT_TRUE(json_equal(names, both));
-    json_t *got = kube_status_count(b, verdicts, p);
+    struct kube_count *c = kube_count_new(b, verdicts);
+    json_t *got, *of;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    kube_count_pods(c, p);
+    kube_count_end(c, &got, &of);
     if (!json_equal(got, w)) {
         char *text = json_dumps(got, JSON_COMPACT);
         fprintf(stderr, "# %s\n", text);
         free(text);
     }
     CU_ASSERT_TRUE(json_equal(got, w));
-    json_t *const all[] = {p, w, b, v, verdicts, names, both, got};
+    kube_count_free(c);
+    json_t *const all[] = {p, w, b, v, verdicts, names, both};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         json_decref(all[i]);
 }
@@ -293,15 +299,67 @@ static void test_counted(void)
         "{" NOTHING("w") "," NOTHING("l") "," NOTHING("s") "}");
     for (int i = 0; i < 100; i++)
         json_array_append(many, pod);
-    json_t *verdicts, *b = parsed("[" BOUND("w", "1", "own", "\"y\"") "]");
+    json_t *verdicts, *b = parsed("[" BOUND("w", "1", "own", "\"y\"") "]"), *got, *of;
     json_t *v = made("[]", "[" BOUND("w", "1", "own", "\"y\"") "]", NULL, &verdicts);
-    json_t *got = kube_status_count(b, verdicts, many), *w = json_object_get(got, "w");
-    CU_ASSERT_EQUAL(json_integer_value(json_object_get(w, "pods")), 100);
+    struct kube_count *c = kube_count_new(b, verdicts);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    kube_count_pods(c, many);
+    kube_count_pods(c, many); /* of the next page */
+    kube_count_end(c, &got, &of);
+    const json_t *w = json_object_get(got, "w");
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(w, "pods")), 200);
     CU_ASSERT_EQUAL(json_integer_value(json_object_get(w, "nodes")), 1);
     CU_ASSERT_EQUAL(json_array_size(json_object_get(w, "some")), KUBE_STATUS_SOME);
-    json_t *const all[] = {many, pod, verdicts, b, v, got};
+    kube_count_free(c);
+    json_t *const all[] = {many, pod, verdicts, b, v};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         json_decref(all[i]);
+}
+
+/* Of a policy: each pod once, whatever number of bindings gives it; and what cannot be listed. */
+static void policy_counted(const char *lost, const char *bindings_of, const char *want)
+{
+    static const char pods[] = "[" POD("x", "p", "n", "t", "\"a\": \"b\"", "Running") "," POD(
+        "x", "q", "m", "t", "", "Running") "," POD("y", "r", "n", "t", "", "Running") "]";
+    static const char bindings[] =
+        "[" BY_POD("l", "1", "p", "\"x\"", "\"labels\": {\"a\": \"b\"}") "," BY_POD(
+            "s", "2", "p", "\"x\"", "\"serviceAccounts\": [\"t\"]") "," BOUND("w", "3", "r",
+                                                                              "\"y\"") "]";
+    json_t *verdicts, *got, *of, *b = parsed(bindings), *w = parsed(want), *p = parsed(pods);
+    json_t *v = made("[" POLICY("p", "[]") "," POLICY("q", "[]") "," POLICY("r", "[]") "]",
+                     bindings, NULL, &verdicts);
+    struct kube_count *c = kube_count_new(b, verdicts);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    kube_count_pods(c, p);
+    if (lost)
+        kube_count_lost(c, lost);
+    kube_count_end(c, &got, &of);
+    char *text = json_dumps(of, JSON_COMPACT);
+    if (!json_equal(of, w))
+        fprintf(stderr, "# %s\n", text);
+    CU_ASSERT_TRUE(json_equal(of, w));
+    free(text);
+    size_t n = 0;
+    const char *name;
+    json_t *one;
+    json_object_foreach(got, name, one) n += strstr(bindings_of, name) != NULL;
+    CU_ASSERT_EQUAL(n, strlen(bindings_of));
+    CU_ASSERT_EQUAL(n, json_object_size(got));
+    kube_count_free(c);
+    json_t *const all[] = {verdicts, b, w, p, v};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        json_decref(all[i]);
+}
+
+static void test_policies_counted(void)
+{
+#define OF(name, bindings, pods, nodes) \
+    "\"" name "\": {\"bindings\": " bindings ", \"pods\": " pods ", \"nodes\": " nodes "}"
+    policy_counted(
+        NULL, "lsw",
+        "{" OF("p", "2", "2", "2") "," OF("q", "0", "0", "0") "," OF("r", "1", "1", "1") "}");
+    policy_counted("y", "ls", "{" OF("p", "2", "2", "2") "," OF("q", "0", "0", "0") "}");
+    policy_counted("x", "w", "{" OF("q", "0", "0", "0") "," OF("r", "1", "1", "1") "}");
 }
 
 /* ---- the webhook ---- */
@@ -341,6 +399,57 @@ static void test_review(void)
     json_decref(good);
 }
 
+/* ---- a node's list of plugins ---- */
+
+#define OURS      "{\"type\": \"durward-cni\", \"socket\": \"/s\"}"
+#define MADE(own) "{\"type\": \"durward-cni\", \"socket\": \"/s\"" own "}"
+
+static void listed(const char *list, const char *with, const char *without)
+{
+    struct err err = {0};
+    json_t *v = parsed(list), *entry = parsed(OURS), *w = parsed(with), *o = parsed(without);
+    json_t *once = kube_list_with(v, entry, &err), *back = kube_list_without(once, &err);
+    json_t *twice = kube_list_with(once, entry, &err);
+    CU_ASSERT_TRUE(json_equal(once, w));
+    CU_ASSERT_TRUE(json_equal(twice, w));
+    CU_ASSERT_TRUE(json_equal(back, o));
+    json_t *const all[] = {v, entry, w, o, once, back, twice};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        json_decref(all[i]);
+}
+
+static void no_list(const char *text)
+{
+    struct err err = {0};
+    json_t *v = parsed(text), *entry = parsed(OURS);
+    CU_ASSERT_PTR_NULL(kube_list_with(v, entry, &err));
+    CU_ASSERT_EQUAL(err.code, ERR_PARSE);
+    json_decref(v);
+    json_decref(entry);
+}
+
+static void test_list(void)
+{
+    listed("{\"name\": \"n\", \"plugins\": [{\"type\": \"bridge\"}]}",
+           "{\"name\": \"n\", \"disableCheck\": true, \"plugins\": [{\"type\": \"bridge\"}, " MADE(
+               ", \"disabledCheck\": true") "]}",
+           "{\"name\": \"n\", \"plugins\": [{\"type\": \"bridge\"}]}");
+    /* whoever had no CHECK before has none afterwards */
+    listed("{\"disableCheck\": true, \"plugins\": [{\"type\": \"bridge\"}]}",
+           "{\"disableCheck\": true, \"plugins\": [{\"type\": \"bridge\"}, " MADE("") "]}",
+           "{\"disableCheck\": true, \"plugins\": [{\"type\": \"bridge\"}]}");
+    /* another version's entry, and one that is not the last, give way */
+    listed(
+        "{\"plugins\": [{\"type\": \"bridge\"}, {\"type\": \"durward-cni\", \"socket\": \"/old\"}, "
+        "{\"type\": \"portmap\"}]}",
+        "{\"disableCheck\": true, \"plugins\": [{\"type\": \"bridge\"}, {\"type\": "
+        "\"portmap\"}, " MADE(", \"disabledCheck\": true") "]}",
+        "{\"plugins\": [{\"type\": \"bridge\"}, {\"type\": \"portmap\"}]}");
+    no_list("{\"type\": \"bridge\"}");
+    no_list("{\"plugins\": []}");
+    no_list("{\"plugins\": [{\"type\": \"durward-cni\"}]}");
+}
+
 void suite_kube(void);
 
 void suite_kube(void)
@@ -353,7 +462,9 @@ void suite_kube(void)
     CU_add_test(s, "bindings by label and account", test_by_pod);
     CU_add_test(s, "what the API server says of a pod", test_facts);
     CU_add_test(s, "how many pods a binding is of", test_counted);
+    CU_add_test(s, "how many pods a policy is of", test_policies_counted);
     CU_add_test(s, "what the API server is answered", test_review);
+    CU_add_test(s, "a node's list of plugins", test_list);
 }
 
 void tap_suites(void)

@@ -345,6 +345,11 @@ static void test_command(void)
     memcpy(query, "command=", 8);
     query[sizeof query - 1] = 0;
     CU_ASSERT_EQUAL(strlen(command(exec, query, text, sizeof text)), KUBE_COMMAND_MAX);
+    CU_ASSERT_STRING_EQUAL(text + KUBE_COMMAND_MAX - 5, "x" KUBE_COMMAND_CUT);
+    query[8 + KUBE_COMMAND_MAX - strlen(KUBE_COMMAND_CUT)] = 0;
+    CU_ASSERT_PTR_NULL(strstr(command(exec, query, text, sizeof text), KUBE_COMMAND_CUT));
+    CU_ASSERT_STRING_EQUAL(command(exec, "command=a%5C...&command=...", text, sizeof text),
+                           "\"a\\\\...\" ...");
 }
 
 #define RUNS                                                                            \

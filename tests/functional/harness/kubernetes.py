@@ -23,6 +23,10 @@ PLUGINS = "/usr/lib/cni"
 NODE, NODE_IP, PODS, SERVICE = "node", "192.0.2.10", "10.244.1.", "10.96.0.1"
 CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE, MS_SHARED = 0x20000, 0x40000000, 1 << 14, 1 << 18, 1 << 20
 CAP_SYS_RESOURCE = 24
+LIST = "/run/cni/net.d/10-pods.conflist"
+# As a network's own installer writes it.
+NETWORK = {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "isGateway": True, "ipam": {
+    "type": "host-local", "ranges": [[{"subnet": "10.244.1.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 # A lower oom_score_adj is refused to root without CAP_SYS_RESOURCE, and runc ends over it.
 RUNC = """#!/bin/sh
 after=
@@ -76,7 +80,7 @@ def leave_host():
     _must(libc.unshare(CLONE_NEWNS | CLONE_NEWNET), "no namespaces for a cluster")
     for how in (MS_PRIVATE, MS_SHARED):  # ours alone, and shared among us, as a node's are
         _must(libc.mount(None, b"/", None, MS_REC | how, None), "mount propagation")
-    for where in ("/run", "/var/lib", "/var/log"):
+    for where in ("/run", "/var/lib", "/var/log", "/var/cache"):
         _must(libc.mount(b"tmpfs", where.encode(), b"tmpfs", 0, b"mode=755"), "a tmpfs at " + where)
     with open("/proc/sys/net/ipv4/ip_forward", "w") as f:
         f.write("1")
@@ -118,8 +122,8 @@ def inside(pid, command):
 
 
 class Cluster:
-    def __init__(self, t):
-        self.t, self.bin, self.running = t, needed(), {}
+    def __init__(self, t, plugin=True):
+        self.t, self.bin, self.running, self.plugin = t, needed(), {}, plugin
         leave_host()
         self.dir = t.mkdir("cluster")
         t.cleanup(self.end)
@@ -196,21 +200,24 @@ class Cluster:
         """containerd, with the plugins and their list as the how-to says."""
         os.makedirs("/run/cni/net.d")
         os.makedirs("/run/cni/bin")
-        own = os.path.join(os.path.dirname(os.path.dirname(durward.program())), "libexec/durward/durward-cni")
-        for path in [os.path.join(PLUGINS, x) for x in os.listdir(PLUGINS)] + [own]:
+        own = [os.path.join(os.path.dirname(os.path.dirname(durward.program())), "libexec/durward/durward-cni")]
+        for path in [os.path.join(PLUGINS, x) for x in os.listdir(PLUGINS)] + (own if self.plugin else []):
             os.symlink(path, os.path.join("/run/cni/bin", os.path.basename(path)))
-        with open("/run/cni/net.d/10-pods.conflist", "w") as f:
-            json.dump(documented("## A gate in each pod's own network"), f)
+        with open(LIST, "w") as f:
+            json.dump(documented("## A gate in each pod's own network") if self.plugin else NETWORK, f)
         runc = self.t.write("cluster/runc", RUNC, 0o755) if lacks_resource() else shutil.which("runc")
         self.containerd = self.t.write("cluster/containerd.toml", CONTAINERD % runc)
         self.start_containerd()
         small = engine.rootfs()
         for name, layer, entry in (("localhost/pause:1", small, ["/bin/busybox", "tail", "-f", "/dev/null"]),
                                    ("localhost/agent:1", engine.rootfs(files=engine.python_files()), ["/bin/sh"])):
-            path = self.t.write("cluster/image.tar", image(name, layer, entry))
-            subprocess.run(["ctr", "-n", "k8s.io", "images", "import", "--snapshotter", "native", path], check=True,
-                           stdout=subprocess.DEVNULL)
-            os.unlink(path)
+            self.take(image(name, layer, entry))
+
+    def take(self, archive):
+        """An image, as `docker save` writes it."""
+        path = self.t.write("cluster/image.tar", archive)
+        subprocess.run(["ctr", "-n", "k8s.io", "images", "import", "--snapshotter", "native", path], check=True, stdout=subprocess.DEVNULL)
+        os.unlink(path)
 
     def start_containerd(self):
         self.start("containerd", "containerd", "-c", self.containerd)
@@ -243,11 +250,12 @@ class Cluster:
 
     # ---- the API ----
 
-    def ask(self, method, path, body=None, kind="application/json"):
+    def ask(self, method, path, body=None, kind="application/json", account=None):
         """-> (status, the answer's JSON or text); status 0: nobody answers."""
         c = http.client.HTTPSConnection("127.0.0.1", 6443, timeout=20, context=self.tls)
         try:
-            c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": kind})
+            c.request(method, path, None if body is None else json.dumps(body), dict(
+                {"Content-Type": kind}, **({"Impersonate-User": "system:serviceaccount:" + account} if account else {})))
             r = c.getresponse()
             text = r.read().decode()
         except OSError:

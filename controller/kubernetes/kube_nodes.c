@@ -1,0 +1,135 @@
+/* Labels the nodes whose daemon is ready, so that pods that are bound go to no other: a kubelet may
+ * not give itself that label. Pods are listed and then watched, as objects are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_client.h"
+#include "kube_nodes.h"
+
+#define LABEL "node-restriction.kubernetes.io/durward"
+
+enum { WATCH_S = 240, LIST_MAX = 5000 };
+
+static json_t *in(const json_t *v, const char *section, const char *key)
+{
+    return json_object_get(json_object_get(v, section), key);
+}
+
+static bool is_ready(const json_t *pod)
+{
+    const json_t *one;
+    size_t i;
+    if (in(pod, "metadata", "deletionTimestamp"))
+        return false;
+    json_array_foreach(in(pod, "status", "conditions"), i, one)
+    {
+        const char *type = json_string_value(json_object_get(one, "type"));
+        const char *status = json_string_value(json_object_get(one, "status"));
+        if (type && status && strcmp(type, "Ready") == 0)
+            return strcmp(status, "True") == 0;
+    }
+    return false;
+}
+
+json_t *kube_nodes_ready(const json_t *pods)
+{
+    json_t *found = json_object();
+    const json_t *one;
+    size_t i;
+    json_array_foreach(pods, i, one)
+    {
+        const char *node = json_string_value(in(one, "spec", "nodeName"));
+        if (node && is_ready(one))
+            json_object_set_new(found, node, json_true());
+    }
+    return found;
+}
+
+json_t *kube_nodes_changed(const json_t *nodes, const json_t *ready)
+{
+    json_t *found = json_object();
+    const json_t *one;
+    size_t i;
+    json_array_foreach(nodes, i, one)
+    {
+        const char *name = json_string_value(in(one, "metadata", "name"));
+        const char *is = json_string_value(json_object_get(in(one, "metadata", "labels"), LABEL));
+        bool has = is && strcmp(is, "ready") == 0;
+        bool wants = name && json_object_get(ready, name);
+        if (name && has != wants)
+            json_object_set_new(found, name, json_boolean(wants));
+    }
+    return found;
+}
+
+static int get(const struct kube *k, const char *path, json_t **ret, struct err *err)
+{
+    struct kube_request q = {.method = "GET", .path = path};
+    if (kube_must(k, &q, ret, err) < 0)
+        return -1;
+    if (json_is_array(json_object_get(*ret, "items")))
+        return 0;
+    json_decref(*ret);
+    return err_set(err, ERR_UPSTREAM, "a list is malformed");
+}
+
+static int label(const struct kube *k, const char *node, bool ready, struct err *err)
+{
+    char path[320];
+    json_t *said = NULL;
+    json_t *body = json_pack("{s:{s:{s:o}}}", "metadata", "labels", LABEL,
+                             ready ? json_string("ready") : json_null());
+    snprintf(path, sizeof path, "/api/v1/nodes/%.253s", node);
+    struct kube_request q = {"PATCH", path, "application/merge-patch+json", body};
+    int r = kube_must(k, &q, &said, err);
+    if (r == 0)
+        fprintf(stderr, "durward-kubernetes: node %s is %s\n", node, ready ? "ready" : "not ready");
+    json_decref(said);
+    json_decref(body);
+    return r;
+}
+
+static int label_all(const struct kube *k, const json_t *pods, struct err *err)
+{
+    char path[64];
+    json_t *nodes, *value;
+    const char *name;
+    int r = 0;
+    snprintf(path, sizeof path, "/api/v1/nodes?limit=%d", LIST_MAX);
+    if (get(k, path, &nodes, err) < 0)
+        return -1;
+    json_t *ready = kube_nodes_ready(pods);
+    json_t *changed = kube_nodes_changed(json_object_get(nodes, "items"), ready);
+    json_object_foreach(changed, name, value) r |= label(k, name, json_is_true(value), err);
+    json_decref(changed);
+    json_decref(ready);
+    json_decref(nodes);
+    return r;
+}
+
+int kube_nodes_turn(const struct kube *k, const char *daemonset, struct err *err)
+{
+    char path[512], watch[640];
+    const char *slash = strchr(daemonset, '/');
+    struct kube_stream s = {.fd = -1};
+    json_t *all;
+    if (slash == NULL)
+        return err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
+    snprintf(path, sizeof path, "/api/v1/namespaces/%.*s/pods?labelSelector=app%%3D%.63s",
+             (int)(slash - daemonset), daemonset, slash + 1);
+    if (get(k, path, &all, err) < 0)
+        return -1;
+    const char *version = json_string_value(in(all, "metadata", "resourceVersion"));
+    bool ok = version && strlen(version) < 32 && strspn(version, "0123456789") == strlen(version);
+    snprintf(watch, sizeof watch, "%s&watch=1&timeoutSeconds=%d&resourceVersion=%.31s", path,
+             WATCH_S, ok ? version : "");
+    int r = ok ? label_all(k, json_object_get(all, "items"), err)
+               : err_set(err, ERR_UPSTREAM, "the list of pods is malformed");
+    json_decref(all);
+    if (r == 0)
+        r = kube_watch(k, watch, &s, err);
+    if (r == 0)
+        (void)kube_wait(&s, 1, WATCH_S);
+    kube_unwatch(&s);
+    return r;
+}

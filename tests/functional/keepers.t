@@ -1,0 +1,246 @@
+#!/usr/bin/python3 -B
+"""durward-kubernetes at an API server that is slow, large or half broken, which a real one is not when it is asked to be: a
+stand-in takes its place. With a real one: tests/functional/kubernetes.t."""
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, origin, tap, wire  # noqa: E402
+
+API = "/apis/durward.internal/v1alpha1/"
+PROGRAM = os.path.join(os.path.dirname(os.path.dirname(durward.program())), "libexec/durward/durward-kubernetes")
+CONFIG = {"version": 1, "policies": {"own": {"rules": []}}, "node": {"unbound": ["kube-system"]}}
+
+
+def listed(items, version="1", **more):
+    return {"metadata": dict({"resourceVersion": version}, **more), "items": items}
+
+
+def binding(name, policy, *namespaces):
+    return {"metadata": {"name": name, "generation": 1, "creationTimestamp": name}, "spec": {"policy": policy, "namespaces": list(namespaces)}}
+
+
+class Server:
+    """What a cluster's API server says of these objects; pods: { namespace: [pod] }, or a number: this status."""
+
+    def __init__(self, t, d, policies, bindings, pods):
+        self.objects = {"policies": policies, "policybindings": bindings}
+        self.pods, self.told, self.pages, self.events, self.hung = pods, {}, [], [], threading.Event()
+        self.release, self.daemons, self.nodes, self.daemonset = threading.Event(), [], [], 200
+        t.cleanup(self.release.set)
+        self.origin = origin.Origin(t, d.ca, "localhost", self.answer)
+        self.token, self.ca = t.write("token", "t0ken"), d.ca.pem
+
+    def start(self, t, verb, *more):
+        log = open(t.path(verb + ".log"), "ab")
+        p = t.popen([PROGRAM, verb, "-c", t.path("durward.json"), "--api", "localhost:%d" % self.origin.port, "--ca", self.ca, "--token",
+                     self.token] + list(more), stdout=log, stderr=log)
+        log.close()
+        return p
+
+    def answer(self, req, conn):
+        conn.close_after = True
+        query = dict(urllib.parse.parse_qsl(req.query))
+        kind = req.path[len(API):].split("/")[0] if req.path.startswith(API) else None
+        if "watch" in query:
+            conn.head(200)
+            self.release.wait(60)
+        elif req.method == "PATCH" and req.path.startswith("/api/v1/nodes/"):
+            self.told[req.path.split("/")[-1]] = req.json()
+            conn.reply(req, 200, {})
+        elif req.method == "PATCH":
+            self.told.setdefault(req.path[len(API):], []).append(req.json()["status"])
+            conn.reply(req, 200, {})
+        elif kind:
+            conn.reply(req, 200, listed(self.objects[kind]))
+        elif req.path.endswith("/events"):
+            self.events.append(req.json())
+            if self.hung.is_set():
+                self.release.wait(60)
+            conn.reply(req, 201, {})
+        elif req.path == "/api/v1/nodes":
+            conn.reply(req, 200, listed(self.nodes))
+        elif "/daemonsets/" in req.path:
+            conn.reply(req, self.daemonset, {"metadata": {}})
+        elif "labelSelector" in query:
+            conn.reply(req, 200, listed(self.daemons))
+        elif req.path.endswith("/pods"):
+            self.page(req, conn, query)
+        else:
+            conn.reply(req, 200, {"metadata": {"uid": "u-1", "labels": {"a": "b"}}, "spec": {"serviceAccountName": "default"}})
+
+    def page(self, req, conn, query):
+        ns, at, limit = req.path.split("/")[4], int(query.get("continue", "0")), int(query["limit"])
+        pods = self.pods.get(ns, [])
+        if isinstance(pods, int):
+            conn.reply(req, pods, {"message": "no list of " + ns})
+            return
+        self.pages.append((ns, at, limit))
+        part = pods[at:at + limit]
+        text = json.dumps(listed(part, **({"continue": str(at + limit)} if at + limit < len(pods) else {})))
+        conn.reply(req, 200, text + " " * (17 << 20) if len(part) > 100 and ns == "large" else text)
+
+
+def pod(ns, i):
+    return {"metadata": {"namespace": ns, "name": "p%d" % i}, "spec": {"nodeName": "n%d" % (i % 3)}, "status": {"phase": "Running"}}
+
+
+def counts(t, d):
+    """Pods by pages, however large; a namespace that cannot be listed takes its own counts and no others."""
+    policies = [{"metadata": {"name": x, "generation": 7}, "spec": {"rules": []}} for x in ("p", "q", "r")]
+    s = Server(t, d, policies, [binding("many", "p", "many", "other"), binding("large", "q", "large"), binding("lost", "r", "lost")],
+               {"many": [pod("many", i) for i in range(1203)], "other": [pod("other", 0)], "large": [pod("large", i) for i in range(130)],
+                "lost": 500})
+    s.start(t, "status")
+    told = lambda path: s.told.get(path + "/status", [{}])[-1]  # noqa: E731
+    t.ok(tap.wait_for(lambda: told("policybindings/lost").get("accepted"), 20, 0.05), "each object is told what became of it", str(s.told)[:500])
+    many = told("policybindings/many")
+    t.eq((many.get("pods"), many.get("nodes"), len(many.get("some", []))), (1204, 3, 20), "1,204 pods of two namespaces are counted")
+    t.eq([x for x in s.pages if x[0] == "many"], [("many", 0, 500), ("many", 500, 500), ("many", 1000, 500)], "a page of 500 at a time")
+    t.eq(told("policybindings/large").get("pods"), 130, "pods that are large are listed in smaller pages")
+    t.eq([told("policies/" + x).get("pods") for x in ("p", "q", "r")], [1204, 130, None], "policies have the counts of their bindings")
+    t.eq((told("policies/p").get("observedGeneration"), told("policies/p").get("bindings")), (7, 1), "of which version is said with it")
+    t.eq(told("policybindings/lost").get("pods"), None, "a namespace that cannot be listed has no count")
+    with open(t.path("status.log")) as f:
+        t.has(f.read(), "no list of lost", "and the program says why")
+
+
+def connected(c, path):
+    try:
+        c.connect(path)
+        return True
+    except BlockingIOError:  # as many wait as may
+        return False
+
+
+def say(path, kind, *fields):
+    c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    c.settimeout(20)
+    tap.wait_for(lambda: connected(c, path), 20, 0.01)
+    c.send(wire.message(kind, *[wire.text(x) for x in fields]))
+    return c
+
+
+def ask(path, ns, name, uid="u-1"):
+    """-> whether the pod is known"""
+    with say(path, wire.POD_ASK, ns, name, uid) as c:
+        return wire.messages(c.recv(1 << 16))[0][1].data[0] == 1
+
+
+def queue(t, d):
+    """An event that hangs delays no answer, and what waits is bounded."""
+    s = Server(t, d, [], [], {})
+    at = t.path("pods.sock")
+    s.start(t, "node", "--pods", at, "--node", "n1")
+    t.ok(tap.wait_for(lambda: os.path.exists(at) and ask(at, "a", "p"), 20, 0.05), "the plugin is answered")
+    for ns, name, uid in (("../x", "p", "u"), ("a", "../../secrets/y", "u"), ("a", "p?x=1", "u"), ("", "p", "u"), ("a" * 64, "p", "u"),
+                          ("a", "p", "u" * 64)):
+        say(at, wire.POD_BOUND, ns, name, uid, "policy x, gate y").close()
+        t.eq(ask(at, ns, name, uid), False, "a question about %.20s/%.20s is malformed" % (ns, name))
+    say(at, wire.POD_BOUND, "a", "p", "u-1", "policy x, gate \"y\"\n").close()
+    t.ok(tap.wait_for(lambda: s.events, 10, 0.02), "an event is made")
+    e = s.events[0]
+    t.eq((e["involvedObject"]["uid"], e["message"]), ("u-1", "Durward: policy x, gate \"y\"\n, node n1"), "of the pod, with what was said as its text")
+    asked = sorted({r.path for r in s.origin.requests if not r.path.startswith(API)})
+    t.eq(asked, ["/api/v1/namespaces/a/events", "/api/v1/namespaces/a/pods/p"], "whoever lies about a pod's name has nothing else asked")
+    s.hung.set()
+    for i in range(400):
+        say(at, wire.POD_BOUND, "a", "p%d" % i, "u-1", "policy x" * 100).close()
+    began = time.monotonic()
+    t.ok(all(ask(at, "a", "p") for _ in range(8)), "while an event hangs the plugin is answered")
+    took = time.monotonic() - began
+    t.ok(took < 4, "at once", "%.1f s" % took)
+    said = lambda: re.findall(r"no event of a/p\d+: too many wait", open(t.path("node.log")).read())  # noqa: E731
+    t.ok(tap.wait_for(lambda: len(said()) > 200, 10, 0.05), "no more than a bounded number of events wait, and what is lost is said", str(len(said())))
+
+
+LABEL = "node-restriction.kubernetes.io/durward"
+
+
+def nodes(t, d):
+    """Nodes are labelled by the DaemonSet's pods."""
+    s = Server(t, d, [], [], {})
+    node = lambda name, **labels: {"metadata": {"name": name, "labels": labels}}  # noqa: E731
+    s.nodes = [node("new"), node("kept", **{LABEL: "ready"}), node("lost", **{LABEL: "ready"}), node("gone", **{LABEL: "ready"}), node("other")]
+    condition = lambda ready: [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": ready}]  # noqa: E731
+    s.daemons = [{"metadata": {}, "spec": {"nodeName": name}, "status": {"conditions": condition(ready)}} for name, ready in (
+        ("new", "True"), ("kept", "True"), ("lost", "False"), ("other", "False"))]
+    s.start(t, "nodes")
+    want = {name: {"metadata": {"labels": {LABEL: value}}} for name, value in (("new", "ready"), ("lost", None), ("gone", None))}
+    tap.wait_for(lambda: s.told == want, 10, 0.05)
+    t.eq(s.told.get("new"), want["new"], "the node whose daemon is ready is labelled")
+    t.eq(s.told, want, "and those whose daemon is not are so no more")
+
+
+NETWORK = {"name": "n", "cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}
+
+
+class Daemon(threading.Thread):
+    """At node.socket: says that it is ready, or not yet."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.ready, self.socket = False, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.bind(path)
+        self.socket.listen(16)
+        self.start()
+
+    def run(self):
+        while True:
+            with self.socket.accept()[0] as c:
+                c.recv(1 << 16)
+                c.send(wire.message(wire.POD_DONE, wire.u8(0 if self.ready else 2), wire.text(""), wire.text(""), wire.u32(0)))
+
+
+def plugin(t, d):
+    """The plugin in a node's list: once the daemon answers, whoever writes the list anew, until the DaemonSet is gone."""
+    s = Server(t, d, [], [], {})
+    where, lists = t.mkdir("bin"), t.mkdir("lists")
+    at, other = os.path.join(lists, "10-net.conflist"), os.path.join(lists, "20-other.conflist")
+    for path in (at, other):
+        t.write(os.path.relpath(path, t.tmp), json.dumps(NETWORK), 0o640)
+    sock = t.path("node.sock")
+    daemon = Daemon(sock)
+    words = ["--bin", where, "--lists", lists, "--socket", sock]
+    p = s.start(t, "plugin", *words)
+    read = lambda: json.load(open(at))  # noqa: E731
+    has = lambda: read()["plugins"][-1]["type"] == "durward-cni"  # noqa: E731
+    check = lambda: subprocess.run([PROGRAM, "plugin", "--check"] + words, stderr=subprocess.DEVNULL).returncode == 0  # noqa: E731
+    t.ok(tap.wait_for(lambda: os.path.exists(where + "/durward-cni"), 10, 0.02), "the plugin is laid among the runtime's")
+    t.ok(not tap.wait_for(has, 1.5, 0.05) and not check(), "while the daemon does not answer the list stays as it is")
+    daemon.ready = True
+    t.ok(tap.wait_for(has, 5, 0.02) and check(), "then the plugin stands in the list that the runtime uses")
+    t.eq((len(read()["plugins"]), read()["disableCheck"], os.stat(at).st_mode & 0o777, json.load(open(other))), (2, True, 0o640, NETWORK),
+         "behind the network's own, and no other list is touched")
+    t.write(os.path.relpath(at, t.tmp), json.dumps(NETWORK))
+    t.ok(tap.wait_for(has, 3, 0.01), "a list that is written anew gets it again")
+    p.terminate()
+    p.wait(10)
+    t.ok(has() and check(), "what ends while its DaemonSet is there leaves the list as it is")
+    os.unlink(where + "/durward-cni")
+    t.ok(not check(), "--check says when something is missing")
+    s.daemonset = 404
+    p = s.start(t, "plugin", *words)
+    t.ok(tap.wait_for(check, 10, 0.05), "it begins again")
+    p.terminate()
+    p.wait(10)
+    t.eq((read(), os.listdir(where), os.listdir(lists)), (NETWORK, [], os.listdir(lists)), "when the DaemonSet is gone all is as before")
+
+
+def test(t):
+    d = durward.Durward(t, "keepers")
+    t.write("durward.json", json.dumps(dict(CONFIG, node=dict(CONFIG["node"], objects=t.path("objects.json")))))
+    t.part(counts, t, d)
+    t.part(queue, t, d)
+    t.part(nodes, t, d)
+    t.part(plugin, t, d)
+
+
+tap.run(test, timeout=90)

@@ -1,0 +1,340 @@
+#!/usr/bin/python3 -B
+"""Durward installed in a real Kubernetes as users install it: by kustomize and by Helm, from the manifests of the tree and an
+image of this build. The plugin comes into the node's list and stays there, the node is labelled, policies and pods work,
+updates hold, and taking it away leaves the node as it was.
+
+`make kubernetes-test KUBERNETES=FOLDER` runs it; Helm's part needs `helm` in that folder (the Go module helm.sh/helm/v3)."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, engine, kubernetes, scan, scene, tap  # noqa: E402
+from harness.kubernetes import LIST, NETWORK, NODE, NODE_IP, Pod  # noqa: E402
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+DEPLOY = os.path.join(durward.TOP, "deploy/kubernetes")
+LABEL = "node-restriction.kubernetes.io/durward"
+PLUGIN = "/run/cni/bin/durward-cni"
+API = [{"name": "KUBERNETES_SERVICE_HOST", "value": NODE_IP}, {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}]
+STATIC = ("durward-cni", "durward-init")
+TRUST = "/var/lib/durward/test-ca.pem"
+GET = "curl -sS -m 10 -o /dev/null -w '%%{http_code}' %s 2>/dev/null"
+POLICY = {"apiVersion": "durward.internal/v1alpha1", "kind": "Policy", "metadata": {"name": "coder"}, "spec": {
+    "env": {"GITHUB_TOKEN": "{{placeholder github}}"}, "rules": [{"allow": "api.github.com/user", "with": {"bearer": "github"}}]}}
+BINDING = {"apiVersion": "durward.internal/v1alpha1", "kind": "PolicyBinding", "metadata": {"name": "coders"}, "spec": {
+    "policy": "coder", "namespaces": ["agents"]}}
+
+
+def image(c, *tags):
+    """What deploy/container makes, of this build and this machine's libraries."""
+    stage = os.path.dirname(os.path.dirname(durward.program()))
+    files = [os.path.join(where, x) for where, _, names in os.walk(stage) for x in names if os.sep + "share" + os.sep not in where]
+    needed = {p for f in files if open(f, "rb").read(4) == b"\x7fELF" and os.path.basename(f) not in STATIC for p in engine.libraries(f)}
+    layer = engine.rootfs(files=[(p.lstrip("/"), os.path.realpath(p)) for p in files + sorted(needed)], links=[
+        ("usr/bin/durward", os.path.join(stage, "bin/durward")), ("usr/libexec/durward", os.path.join(stage, "libexec/durward")),
+        ("bin/chown", "busybox")])
+    for tag in tags:
+        c.take(kubernetes.image("localhost/durward:" + tag, layer, ["durward"]))
+
+
+def configuration(s):
+    return {"secrets": {"github": {"kubernetes": {"path": "/run/secrets/durward", "key": "github"}, "kind": "github-pat"}},
+            "upstream": {"ca": [TRUST], "resolve": s.d.resolve}}
+
+
+def overlay(t, s, tag):
+    """As the how-to has it: the image, the configuration, the folders of this node; and the API server, for want of a kube-proxy."""
+    where = t.mkdir("overlay")
+    with open(os.path.join(DEPLOY, "node-config.yaml")) as f:
+        config = yaml.safe_load(f)
+    config.update(configuration(s))
+    config["node"]["unbound"].append("open")
+    t.write("overlay/durward.yaml", json.dumps(config))
+    env = [{"op": "add", "path": "/spec/template/spec/containers/%d/env" % i, "value": API} for i in range(2)]
+    folders = [{"op": "replace", "path": "/spec/template/spec/volumes/%d/hostPath/path" % i, "value": "/run/cni/" + x} for i, x in volumes()]
+    objects = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [os.path.relpath(DEPLOY, where)],
+               "images": [{"name": "durward", "newName": "localhost/durward", "newTag": tag}],
+               "configMapGenerator": [{"name": "durward-config", "namespace": ns, "behavior": "replace", "files": ["durward.yaml"]} for ns in (
+                   "durward", "durward-node")],
+               "patches": [{"target": {"kind": "DaemonSet"}, "patch": json.dumps(folders + [
+                   {"op": "add", "path": "/spec/template/spec/containers/1/env/-", "value": x} for x in API] + [
+                   {"op": "add", "path": "/spec/template/spec/containers/2/env", "value": API}])},
+                   {"target": {"kind": "Deployment", "name": "durward-policies"}, "patch": json.dumps(env)},
+                   {"target": {"kind": "Deployment", "name": "durward-nodes"}, "patch": json.dumps(env[:1])},
+                   {"target": {"kind": "ValidatingAdmissionPolicyBinding", "name": "durward-pod.*s$"}, "patch": json.dumps([
+                       {"op": "add", "path": "/spec/matchResources/namespaceSelector/matchExpressions/0/values/-", "value": "open"}])}]}
+    objects["patches"][-1]["target"]["name"] = "durward-pod(s|-changes|-secrets)"
+    t.write("overlay/kustomization.yaml", json.dumps(objects))
+    return where
+
+
+def volumes():
+    with open(os.path.join(DEPLOY, "node-install.yaml")) as f:
+        node = [x for x in yaml.safe_load_all(f) if x["kind"] == "DaemonSet"][0]
+    for i, v in enumerate(node["spec"]["template"]["spec"]["volumes"]):
+        if v["name"] in ("bin", "lists"):
+            yield i, {"bin": "bin", "lists": "net.d"}[v["name"]]
+
+
+def listed():
+    with open(LIST) as f:
+        return json.load(f)
+
+
+def has_plugin():
+    return listed()["plugins"][-1]["type"] == "durward-cni"
+
+
+def labelled(c):
+    return c.ask("GET", "/api/v1/nodes/" + NODE)[1]["metadata"]["labels"].get(LABEL) == "ready"
+
+
+def serve_service(t, c):
+    """In place of a kube-proxy: the webhook's Service leads to its pod."""
+    at = tap.wait_for(lambda: c.kubectl("get", "service", "-n", "durward", "durward-policies", "-o", "jsonpath={.spec.clusterIP}")[1], 20, 0.2)
+    to = tap.wait_for(lambda: c.kubectl("get", "pods", "-n", "durward", "-l", "app=durward-policies", "--field-selector=status.phase=Running",
+                                        "-o", "jsonpath={.items[0].status.podIP}")[1].partition("error")[0], 40, 0.3)
+    subprocess.run(["iptables", "-t", "nat", "-F", "OUTPUT"], check=True)
+    subprocess.run(["iptables", "-t", "nat", "-A", "OUTPUT", "-p", "tcp", "-d", at, "--dport", "443", "-j", "DNAT", "--to", to + ":8443"], check=True)
+
+
+def says(c):
+    """What is wrong, for whoever reads the test's output."""
+    text = c.kubectl("get", "pods", "-A", "-o", "wide")[1]
+    for ns, name in (("durward-node", "daemonset/durward-node"), ("durward", "deployment/durward-policies"), ("durward", "deployment/durward-nodes")):
+        text += c.events(ns)[-1500:] + c.kubectl("logs", "-n", ns, name, "--all-containers", "--tail=8")[1]
+    return text[-6000:]
+
+
+def ready(t, c, how):
+    if not t.ok(tap.wait_for(lambda: has_plugin() and labelled(c), 90, 0.3), "%s: the plugin stands in the node's list, and the node is labelled" % how,
+                says(c)):
+        raise RuntimeError("without an installed Durward there is nothing to try")
+    serve_service(t, c)
+    t.ok(tap.wait_for(lambda: c.apply(POLICY, BINDING)[0] == 0, 40, 0.5), "%s: a policy is judged by the webhook, and applied" % how, says(c))
+
+
+def bare(t):
+    """The node's copy, where there is nothing else: no library, no loader."""
+    where = t.mkdir("bare")
+    shutil.copy(PLUGIN, where)
+    r = subprocess.run(["/usr/sbin/chroot", where, "/durward-cni"], input='{"cniVersion": "1.0.0"}', stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       env={"CNI_COMMAND": "VERSION"})
+    t.has(r.stdout, "supportedVersions", "the plugin runs on a node that has no library of ours")
+
+
+def refused(t, c):
+    bad = dict(POLICY, metadata={"name": "bad"}, spec={"rules": [{"allow": "api.github.com", "with": {"bearer": "githib"}}]})
+    code, said = c.apply(bad)
+    t.ok(code != 0 and "spec.rules[0]" in said, "one that would not load is refused", said)
+
+
+def agent(c, name, ns="agents"):
+    return Pod(c, ns, name, nodeSelector={LABEL: "ready"})
+
+
+def works(pod):
+    return pod.sh(GET % "https://api.github.com/user")[-3:] == "200"
+
+
+def runs(t, s, c, pod, how):
+    t.ok(pod.ready(60) and tap.wait_for(lambda: works(pod), 20, 0.3), "%s: a bound pod has its gate and the credential" % how, c.events("agents"), says(c))
+    got = c.kubectl("get", "policy", "coder", "-o", "jsonpath={.status.pods} {.status.nodes} {.status.accepted}")[1]
+    t.ok(tap.wait_for(lambda: c.kubectl("get", "policy", "coder", "-o", "jsonpath={.status.accepted}")[1] == "True", 20, 0.3), "its status says so", got)
+
+
+def rights(t, c):
+    for who in ("durward-node:durward-node", "durward:durward-policies", "durward:durward-nodes"):
+        may = [x for x in ("get secrets", "create pods", "delete pods", "patch pods", "create policies.durward.internal", "get configmaps", "delete nodes",
+                           "create daemonsets", "patch daemonsets", "create tokenreviews", "create serviceaccounts/token")
+               if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:" + who)[0] == 0]
+        t.eq(may, [], "%s may do nothing that it has no reason for" % who)
+    for what, patch in (("a taint", {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}), ("another label", {"metadata": {"labels": {"x": "y"}}}),
+                        ("an annotation", {"metadata": {"annotations": {"x": "y"}}}), ("a label's end", {"metadata": {"labels": {"kubernetes.io/os": None}}})):
+        code, said = c.ask("PATCH", "/api/v1/nodes/" + NODE, patch, "application/merge-patch+json", "durward:durward-nodes")
+        t.ok(code == 422 and "one label of a node" in str(said), "who labels nodes may set one label, and not " + what, str(said))
+
+
+def secret_outside(t, s, c):
+    """Of the node's three programs only the daemon has what the secrets say."""
+    found = []
+    for pid, _ in tap.descendants():
+        try:
+            with open("/proc/%d/cmdline" % pid) as f:
+                words = f.read().split("\0")
+        except OSError:
+            continue
+        if words[0].endswith("durward-kubernetes"):
+            scan.scan_process(pid, s.scanner, "durward-kubernetes " + words[1])
+            found.append(words[1])
+    t.ok({"node", "plugin", "status", "review", "nodes"} <= set(found), "the memory of each durward-kubernetes was read", str(found))
+    t.ok(not s.scanner.hits, "0 copies of a secret in them", *["%s as %s in %s" % h for h in s.scanner.hits])
+
+
+def rewritten(t, c):
+    """The network's installer writes its list anew, as it does when it starts."""
+    had = open(LIST).read()
+    with open(LIST + ".tmp", "w") as f:
+        json.dump(NETWORK, f)
+    os.rename(LIST + ".tmp", LIST)
+    t.ok(tap.wait_for(has_plugin, 5, 0.01), "a list that is written anew gets the plugin again", says(c))
+    t.eq(open(LIST).read(), had, "as it was")
+    pids = [p for p, _ in tap.descendants() if b"\0plugin\0" in open("/proc/%d/cmdline" % p, "rb").read()]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    t.ok(pids and tap.wait_for(lambda: labelled(c) and c.kubectl("get", "pods", "-n", "durward-node", "-o", "jsonpath={.items[0].status.containerStatuses[*].ready}")[1]
+                               == "true true true", 60, 0.3), "kill -9 of what keeps it: it starts again", says(c))
+    t.eq(open(LIST).read(), had, "and nothing is in the list twice")
+
+
+class Watched(threading.Thread):
+    """Whether the list ever lacks the plugin."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.lacked, self.looked, self.stop = 0, 0, False
+        self.start()
+
+    def run(self):
+        while not self.stop:
+            self.looked += 1
+            self.lacked += not has_plugin()
+            time.sleep(0.005)
+
+    def end(self):
+        self.stop = True
+        self.join()
+        return self.lacked
+
+
+def updated(t, c, pod, update):
+    """Another version: pods that run have their gate again, none starts without."""
+    had = c.kubectl("get", "pods", "-n", "durward-node", "-o", "name")[1]
+    watched = Watched()
+    code, said = update()
+    t.eq(code, 0, "the update is applied") or t.diag(said)
+    during = agent(c, "during")
+    during.create()
+    t.ok(tap.wait_for(lambda: c.kubectl("get", "pods", "-n", "durward-node", "-o", "name")[1] not in ("", had) and labelled(c) and works(pod), 90, 0.5),
+         "after an update the pod that runs has its gate again", says(c))
+    t.ok(during.ready(60) and works(during), "one that was made meanwhile has its gate", c.events("agents"))
+    lacked = watched.end()
+    t.ok(lacked == 0 and watched.looked > 100, "the list had the plugin throughout", "%d of %d" % (lacked, watched.looked))
+    during.delete()
+
+
+def taken_away(t, c, how, remove):
+    code, said = remove()
+    t.eq(code, 0, "%s: it is taken away" % how) or t.diag(said)
+    t.ok(tap.wait_for(lambda: listed() == NETWORK and not os.path.exists(PLUGIN), 60, 0.2), "%s: the node's list is as it was before" % how,
+         str(listed()))
+    after = Pod(c, "open", "after", volume=False)
+    after.create()
+    t.ok(after.ready(60), "%s: pods of the cluster start as before" % how, c.events("open"))
+    after.delete()
+    t.ok(tap.wait_for(lambda: c.ask("GET", "/api/v1/namespaces/durward")[0] == 404, 60, 0.3), "%s: and nothing of it is left" % how)
+
+
+def by_kustomize(t, s, c):
+    early = agent(c, "early")
+    early.create()
+    credentials(c)
+    where = overlay(t, s, "1")
+    code, said = c.kubectl("apply", "-k", where)
+    t.eq(code, 0, "kubectl apply -k") or t.diag(said)
+    t.ok(early.get()["status"]["phase"] == "Pending", "before that a bound pod has no node to run on")
+    ready(t, c, "kustomize")
+    refused(t, c)
+    bare(t)
+    runs(t, s, c, early, "kustomize")
+    t.part(rights, t, c)
+    t.part(secret_outside, t, s, c)
+    t.part(rewritten, t, c)
+    t.part(updated, t, c, early, lambda: c.kubectl("apply", "-k", overlay(t, s, "2")))
+    early.delete()
+    taken_away(t, c, "kustomize", lambda: c.kubectl("delete", "-k", where, timeout=120))
+
+
+def credentials(c):
+    """Before Durward itself, so that its first pods have them."""
+    c.kubectl("delete", "namespace", "durward-node", "--ignore-not-found")
+    c.namespace("durward-node")
+    c.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "durward-credentials", "namespace": "durward-node"},
+             "stringData": {"github": c.github}})
+
+
+def by_helm(t, s, c):
+    helm = c.ours("helm")
+    if not os.access(helm, os.X_OK):
+        t.skip("Helm's chart", "helm is not in %s: build helm.sh/helm/v3/cmd/helm from its Go module" % c.bin)
+        return
+    values = t.write("values.yaml", json.dumps(dict(secrets=configuration(s)["secrets"], config={"upstream": configuration(s)["upstream"]}, image={
+        "name": "localhost/durward", "tag": "1"}, unbound=["kube-system", "open"], paths={"bin": "/run/cni/bin", "lists": "/run/cni/net.d",
+                                                                                       "netns": "/run/netns", "kubelet": "/var/lib/kubelet"},
+        api={"host": NODE_IP, "port": 6443})))
+
+    def run(*words):
+        r = subprocess.run([helm, "--kubeconfig", c.users["admin"], "--namespace", "durward-node", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150,
+                           env=dict(os.environ, HOME=t.mkdir("helm")))
+        return r.returncode, r.stdout
+    same(t, c, run)
+    credentials(c)
+    code, said = run("install", "durward", DEPLOY, "-f", values)
+    t.eq(code, 0, "helm install") or t.diag(said)
+    ready(t, c, "helm")
+    pod = agent(c, "agent")
+    pod.create()
+    runs(t, s, c, pod, "helm")
+    t.part(updated, t, c, pod, lambda: run("upgrade", "durward", DEPLOY, "-f", values, "--set", "image.tag=2"))
+    code, said = c.kubectl("get", "validatingwebhookconfiguration", "durward-policies", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}")
+    serve_service(t, c)
+    t.ok(said and tap.wait_for(lambda: c.apply(POLICY)[0] == 0, 30, 0.5), "the webhook is known after the upgrade", says(c))
+    pod.delete()
+    taken_away(t, c, "helm", lambda: run("uninstall", "durward"))
+    t.has(c.kubectl("get", "policies")[1], "coder", "policies outlive the release")
+
+
+def same(t, c, run):
+    """Chart and kustomization install the same; and the chart refuses values that it does not know."""
+    code, said = run("template", "durward", DEPLOY, "--namespace", "other", "--kube-version", "1.34.0")
+    key = lambda x: (x["kind"], x["metadata"].get("namespace", ""), x["metadata"]["name"].rsplit("-", 1)[0] if x["kind"] == "ConfigMap" else x["metadata"]["name"])  # noqa: E731
+    made = {key(x) for x in yaml.safe_load_all(said) if x} if code == 0 else set()
+    kept = {key(x) for x in yaml.safe_load_all(c.kubectl("kustomize", DEPLOY)[1]) if x}
+    names = lambda found: {(k, ns, "durward-config" if k == "ConfigMap" else n) for k, ns, n in found}  # noqa: E731
+    t.ok(code == 0 and names(made) == names(kept) and len(kept) > 25, "%d objects by either" % len(kept), said[-500:] if code else str(names(made) ^ names(kept)))
+    for bad in ("unbounds={x}", "image.tag=1,paths.bin=opt/cni", "config.node.socket=/x"):
+        code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", "--set", bad)
+        t.ok(code != 0, "the chart refuses %s" % bad, said[:300])
+    code, said = run("lint", DEPLOY)
+    t.eq(code, 0, "helm lint") or t.diag(said)
+
+
+def test(t):
+    c = kubernetes.Cluster(t, plugin=False)
+    if yaml is None:
+        raise tap.Skip("python3-yaml is not there")
+    s = scene.Scene(t)
+    c.github, s.d.audit_dir = s.github_secret.decode(), "/var/log/durward"  # where the daemons of the manifests have their log
+    image(c, "1", "2")
+    os.makedirs(os.path.dirname(TRUST), 0o755)
+    with open(TRUST, "w") as f, open(s.d.ca.pem) as pem:
+        f.write(pem.read())
+    for name in ("agents", "open"):
+        c.namespace(name)
+    t.part(by_kustomize, t, s, c)
+    t.part(by_helm, t, s, c)
+    t.ok(s.github.requests and len(s.github.requests) <= len(s.d.kinds("admitted")), "each request at the origin is on record, which outlives the pods",
+         "%d of %d" % (len(s.d.kinds("admitted")), len(s.github.requests)))
+
+
+tap.run(test, timeout=480)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """Agents' frameworks of others with their commands, code and files in a sandbox: OpenAI's Agents SDK, AutoGen,
-smolagents, each its own package (tests/functional/clients/frameworks) over durward_frameworks; and the examples of
-sdk/typescript, as they are, with OpenAI's Agents SDK and Vercel's AI SDK (tests/functional/clients/frameworks-node)."""
+smolagents, CrewAI, each its own package (tests/functional/clients/frameworks) over durward_frameworks; and the examples
+of both SDKs, as they are, with these, Vercel's AI SDK and Mastra (tests/functional/clients/frameworks-node)."""
+import concurrent.futures
 import http.server
 import json
 import os
@@ -15,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, scene, tap  # noqa: E402
 
 PYTHON = os.path.join(durward.clients_dir(), "frameworks", "bin", "python")
+CREWAI = os.path.join(durward.clients_dir(), "frameworks", "crewai", "bin", "python")
 SCRIPT = os.path.join(durward.INSIDE, "frameworks.py")
 SDK = os.path.join(durward.TOP, "sdk/python/src")
 
@@ -23,10 +25,15 @@ TYPES = os.path.join(durward.clients_dir(), "agents-node", "node_modules")
 KEY = "sk-canary-" + "k" * 24
 # In two parts, so that no command is what it looks for.
 LOOK = "pwd; p=sk-cana; echo found: $(grep -rlaF ${p}ry- /workspace /tmp /proc/[0-9]*/environ 2>/dev/null | wc -l)"
+COMMANDS = (LOOK, "echo hello from inside | tee hello.txt; exit 7")
+
+
+# What a command is called by in the tools of each framework, and that in its arguments.
+SHELLS = {"sh": "command", "exec_command": "cmd", "mastra_workspace_execute_command": "command", "sandbox_shell": "command"}
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """OpenAI's responses, for the examples: a command, a file, and then what the command said."""
+    """OpenAI's responses and chat, for the examples: a command, a file, and then what the commands said."""
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *a):
@@ -35,19 +42,43 @@ class Model(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.keys.add(self.headers.get("authorization"))
+        if "messages" in asked:
+            self.answer(self.chat(asked))
+            return
         done = [x for x in asked["input"] if str(x.get("type", "")).endswith("_output")]
         own = not any(x["type"] == "function" for x in asked["tools"])
         self.server.kinds.add(own)
-        item = (self.own if own else self.function)(len(done), json.dumps(done))
-        body = json.dumps({"id": "resp_%d" % len(done), "object": "response", "created_at": 1, "model": asked["model"],
-                           "status": "completed", "output": [item], "parallel_tool_calls": False, "usage": {
-                               "input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 0},
-                               "output_tokens_details": {"reasoning_tokens": 0}}}).encode()
+        item = self.own(len(done), json.dumps(done)) if own else self.function(len(done), json.dumps(done), self.shell_of(asked["tools"]))
+        self.answer({"id": "resp_%d" % len(done), "object": "response", "created_at": 1, "model": asked["model"],
+                     "status": "completed", "output": [item], "parallel_tool_calls": False, "usage": {
+                         "input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
+                         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                         "output_tokens_details": {"reasoning_tokens": 0}}})
+
+    def answer(self, value):
+        body = json.dumps(value).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    @staticmethod
+    def shell_of(tools):
+        return next(x.get("name") or x["function"]["name"] for x in tools if (x.get("name") or x.get("function", {}).get("name")) in SHELLS)
+
+    def chat(self, asked):
+        done = [x["content"] for x in asked["messages"] if x["role"] == "tool"]
+        message = {"role": "assistant", "content": None}
+        if len(done) == 2:
+            message["content"] = json.dumps(done)
+        else:
+            name = self.shell_of(asked["tools"])
+            message["tool_calls"] = [{"id": "c%d" % len(done), "type": "function", "function": {
+                "name": name, "arguments": json.dumps({SHELLS[name]: COMMANDS[len(done)]})}}]
+        return {"id": "chat_%d" % len(done), "object": "chat.completion", "created": 1, "model": asked["model"],
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop" if message["content"] else "tool_calls"}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
 
     @staticmethod
     def said(text):
@@ -63,12 +94,11 @@ class Model(http.server.BaseHTTPRequestHandler):
                     "operation": {"type": "create_file", "path": "hello.txt", "diff": "+hello from inside\n"}}
         return self.said(outputs)
 
-    def function(self, n, outputs):
+    def function(self, n, outputs, name):
         if n == 2:
             return self.said(outputs)
-        command = (LOOK, "echo hello from inside > hello.txt; exit 7")[n]
-        return {"type": "function_call", "id": "fc_%d" % n, "call_id": "c%d" % n, "name": "sh", "status": "completed",
-                "arguments": json.dumps({"command": command})}
+        return {"type": "function_call", "id": "fc_%d" % n, "call_id": "c%d" % n, "name": name, "status": "completed",
+                "arguments": json.dumps({SHELLS[name]: COMMANDS[n]})}
 
 
 def application(t):
@@ -92,14 +122,15 @@ def application(t):
     os.symlink(sdk, os.path.join(app, "node_modules", "durward"))
     for name in EXAMPLES:
         shutil.copy(os.path.join(durward.TOP, "sdk/typescript/examples", name), app)
-    shutil.copy(os.path.join(durward.SUITE, "clients/frameworks-node/types.ts"), app)
+    for name in ("types.ts", "sessions.mjs"):
+        shutil.copy(os.path.join(durward.SUITE, "clients/frameworks-node", name), app)
     with open(os.path.join(app, "package.json"), "w") as f:
         json.dump({"name": "app", "private": True, "type": "module"}, f)
     r = subprocess.run([node(), os.path.join(TYPES, "typescript/bin/tsc"), "--noEmit", "--strict", "--module", "nodenext",
                         "--target", "es2022", "--typeRoots", os.path.join(TYPES, "@types"), "--types", "node",
                         "--skipLibCheck", "types.ts"], cwd=app, capture_output=True,
                        text=True, timeout=120)
-    t.eq(r.returncode, 0, "our types are those of OpenAI's SDK") or t.diag(r.stdout)
+    t.eq(r.returncode, 0, "our types are those of OpenAI's SDK, Vercel's and Mastra") or t.diag(r.stdout)
     return app
 
 
@@ -108,38 +139,56 @@ def node():
     return own if os.access(own, os.X_OK) else "node"
 
 
-EXAMPLES = ("openai-agents.mjs", "vercel-ai.mjs")
+EXAMPLES = ("openai-agents.mjs", "openai-sandbox.mjs", "vercel-ai.mjs", "vercel-ai-sandbox.mjs", "mastra.mjs")
+# Programs that would tell their vendors about themselves are told not to.
+QUIET = {"OTEL_SDK_DISABLED": "true", "CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_DISABLE_VERSION_CHECK": "true",
+         "CREWAI_TRACING_ENABLED": "false", "MASTRA_TELEMETRY_DISABLED": "1"}
+PYTHON_EXAMPLES = (("openai_sandbox.py", PYTHON), ("crewai_tools.py", CREWAI))
 
 
 def examples(t, s, c):
-    """Examples of sdk/typescript as they are, against a double of the model's API on loopback."""
+    """Examples of both SDKs as they are, against a double of the model's API on loopback."""
     app = application(t)
-    if app is None:
-        return
+    if app is not None:
+        t.part(sessions, t, s, app)
     box = c.create(policy="coder")["id"]
     r = c.sh(box, "echo sk-canary-x >/tmp/k; " + LOOK)
     t.ok("found: 1" in str(r), "a copy of the key that is in there is found", r)
     c.delete(box)
+    run = [([python, "-B", os.path.join(durward.TOP, "sdk/python/examples", name)], name) for name, python in PYTHON_EXAMPLES
+           if os.access(python, os.X_OK)] + [([node(), name], name) for name in EXAMPLES if app is not None]
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as model:
         threading.Thread(target=model.serve_forever, daemon=True).start()
         model.keys, model.kinds = set(), set()
-        for name in EXAMPLES:
-            r = subprocess.run([node(), name], cwd=app, capture_output=True, text=True, timeout=60, env=dict(
-                s.d.env, DURWARD_SOCKET=s.d.socket, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % model.server_port,
-                OPENAI_AGENTS_DISABLE_TRACING="1"))
+        env = dict(s.d.env, DURWARD_SOCKET=s.d.socket, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % model.server_port,
+                   OPENAI_AGENTS_DISABLE_TRACING="1", PYTHONPATH=SDK, PYTHONDONTWRITEBYTECODE="1", **QUIET)
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            ran = list(pool.map(lambda x: subprocess.run(x[0], cwd=app or t.tmp, capture_output=True, text=True, timeout=90, env=env), run))
+        for r, (_, name) in zip(ran, run):
             t.ok(r.returncode == 0 and "/workspace" in r.stdout and "hello from inside" in r.stdout,
                  "%s: its commands and files are in a sandbox" % name, r.stdout[-1500:], r.stderr[-3000:])
             t.ok("found: 0" in r.stdout, "%s: no copy of the key is in there" % name, r.stdout[-1500:])
-            t.ok(re.search(r"exit_?[cC]ode\W+7\b", r.stdout), "%s: the model hears a command's exit status" % name, r.stdout[-1500:])
-        t.eq((model.keys, model.kinds), ({"Bearer " + KEY}, {True, False}), "the model was asked with the key, by tools of both kinds")
+            t.ok(re.search(r"(?i)exit(ed with)?[ _]?code\W+7\b", r.stdout), "%s: the model hears a command's exit status" % name, r.stdout[-1500:])
+        if app is not None:
+            t.eq((model.keys, model.kinds), ({"Bearer " + KEY}, {True, False}), "the model was asked with the key, by tools of both kinds")
         model.shutdown()
     s.d.settle()
     t.eq([f for f in s.d.audit_files() for x in [open(f, "rb").read()] if KEY.encode() in x], [], "nor is one in the log")
 
 
-def each(t, s, which, least):
-    r = subprocess.run([PYTHON, "-B", SCRIPT, which, s.d.socket], capture_output=True, text=True, timeout=80,
-                       env=dict(s.d.env, PYTHONPATH=SDK, PYTHONDONTWRITEBYTECODE="1"), cwd=s.d.work)
+def sessions(t, s, app):
+    """What frameworks ask of our modules for Node, without a model."""
+    r = subprocess.run([node(), "sessions.mjs"], cwd=app, capture_output=True, text=True, timeout=90,
+                       env=dict(s.d.env, DURWARD_SOCKET=s.d.socket, **QUIET))
+    lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith("{")]
+    for x in lines:
+        t.ok(x["ok"], x["what"], *x["more"])
+    t.ok(r.returncode == 0 and len(lines) == 21, "sessions.mjs: to its end", r.returncode, len(lines), r.stderr[-3000:])
+
+
+def each(t, s, which, least, python=PYTHON):
+    r = subprocess.run([python, "-B", SCRIPT, which, s.d.socket], capture_output=True, text=True, timeout=80,
+                       env=dict(s.d.env, PYTHONPATH=SDK, PYTHONDONTWRITEBYTECODE="1", **QUIET), cwd=s.d.work)
     lines = [json.loads(x[5:]) for x in r.stdout.splitlines() if x.startswith("seen ")]
     for good, name, more in lines:
         t.ok(good, name, *more)
@@ -152,10 +201,14 @@ def main(t):
     c = api.Api(s.d.socket)
     c.delete(c.first(policy="coder"))
     if os.access(PYTHON, os.X_OK):
-        for which, least in (("openai", 5), ("autogen", 7), ("smolagents", 3)):
+        for which, least in (("openai", 5), ("openai-sandbox", 11), ("autogen", 7), ("smolagents", 3)):
             t.part(each, t, s, which, least)
     else:
         t.skip("frameworks of Python", "the frameworks' packages are not there: run tests/functional/clients/setup")
+    if os.access(CREWAI, os.X_OK):
+        t.part(each, t, s, "crewai", 6, CREWAI)
+    else:
+        t.skip("CrewAI", "its packages are not there: run tests/functional/clients/setup")
     t.part(examples, t, s, c)
     t.ok(tap.wait_for(lambda: not c.list()["sandboxes"], 10, 0.2), "no sandbox is left of them")
     c.close()

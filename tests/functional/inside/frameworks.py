@@ -1,6 +1,7 @@
 """Frameworks of others, each with its own package, and its commands in a sandbox: frameworks.t starts this with the
 daemon's socket. Prints a line of JSON behind "seen" for each thing."""
 import asyncio
+import io
 import json
 import os
 import sys
@@ -49,6 +50,98 @@ async def openai_agents():
         tell("the file is in the sandbox", (await box.read("/workspace/a.txt")).split() == [b"one", b"three"])
         r = await e.delete_file(op("delete_file", "a.txt"))
         tell("and gone when it is deleted", r.status == "completed" and (await box.exec("ls -A")).text == "", r)
+
+
+async def openai_sandbox():
+    from agents import Runner, set_tracing_disabled
+    from agents.run import RunConfig
+    from agents.sandbox import (ExecTimeoutError, ExecTransportError, LocalSnapshotSpec, Manifest, SandboxAgent, SandboxRunConfig,
+                                WorkspaceReadNotFoundError)
+    from agents.sandbox.entries import File
+    from agents.sandbox.snapshot import NoopSnapshot
+    from agents.testing import ScriptedModel, assistant_message, function_call
+
+    from durward import AsyncDurward, NotFound
+    from durward_frameworks.openai_sandbox import DurwardSandboxClient, DurwardSandboxClientOptions
+    set_tracing_disabled(True)
+    client = DurwardSandboxClient()
+    manifest = Manifest(entries={"note.txt": File(content=b"from the manifest")}, environment={"value": {"COLOUR": "blue"}})
+    model = ScriptedModel([[function_call("exec_command", {"cmd": "cat note.txt; echo $COLOUR; curl -s -o /dev/null -w '%{http_code}' "
+                            "https://evil.example.com/"}, call_id="c1")], [assistant_message("done")]])
+    result = await Runner.run(SandboxAgent(name="a", model=model, default_manifest=manifest), "go", run_config=RunConfig(
+        sandbox=SandboxRunConfig(client=client, options=DurwardSandboxClientOptions("coder"))))
+    seen = json.dumps([i.raw_item if isinstance(i.raw_item, dict) else i.raw_item.model_dump() for i in result.new_items], default=str)
+    tell("OpenAI's SandboxAgent works in one: its manifest is laid out, an unlisted host is refused", result.final_output == "done" and
+         "from the manifest" in seen and "blue" in seen and ("403" in seen or "000" in seen), seen)
+    tell("which is deleted with the run", [b async for b in AsyncDurward().sandboxes()] == [])
+
+    options = DurwardSandboxClientOptions("coder", keep=True, timeout=20)
+    snapshots = LocalSnapshotSpec(base_path=os.path.join(os.environ["HOME"], "snapshots"))
+    session = await client.create(manifest=manifest, options=options, snapshot=snapshots)
+    async with session:
+        r = await session.exec("echo out; echo err >&2; exit 3")
+        tell("outputs apart, and the exit status", (r.stdout, r.stderr, r.exit_code) == (b"out\n", b"err\n", 3), r)
+        tell("a command that takes too long", await raised(session.exec("sleep 30", timeout=1)) is ExecTimeoutError)
+        work = asyncio.ensure_future(session.exec("sleep 3333"))
+        await until(session, "pgrep -f 'sleep 333[3]'")
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await until(session, "! pgrep -f 'sleep 333[3]'")
+        tell("a cancelled one is killed", work.cancelled())
+        await session.write("/workspace/made.txt", io.BytesIO(b"made"))
+        tell("files", (await session.read("made.txt")).read() == b"made")
+        tell("one that is not there", await raised(session.read("none.txt")) is WorkspaceReadNotFoundError)
+        tell("none outside the workspace", await raised(session.read("/etc/passwd")) is not None)
+        payload = client.serialize_session_state(session.state)
+    async with await client.resume(client.deserialize_session_state(payload)) as again:
+        tell("a kept one is found again, with its files", again.state.sandbox_id == payload["sandbox_id"] and
+             (await again.read("made.txt")).read() == b"made")
+    await AsyncDurward().delete(payload["sandbox_id"])
+    async with await client.resume(client.deserialize_session_state(payload)) as other:
+        tell("where it has gone another gets the snapshot's files", other.state.sandbox_id != payload["sandbox_id"] and
+             (await other.read("made.txt")).read() == b"made")
+        gone = other.state.sandbox_id
+        await AsyncDurward().delete(gone)
+        tell("and a command in one that is gone is an error of theirs, with ours as its cause",
+             await raised(other.exec("true"), lambda e: isinstance(e.cause, NotFound)) is ExecTransportError)
+        other.state.snapshot = NoopSnapshot(id="none")  # there is nothing left to keep
+
+
+async def raised(work, more=lambda e: True):
+    try:
+        await work
+    except Exception as e:  # the test says which
+        return type(e) if more(e) else None
+    return None
+
+
+async def until(session, condition):
+    for _ in range(100):
+        if (await session.exec(condition)).exit_code == 0:
+            return
+        await asyncio.sleep(0.1)
+    raise RuntimeError("never: " + condition)
+
+
+def crewai():
+    from durward import Durward
+    from durward_frameworks.crewai import sandbox_tools
+    with Durward().create("coder") as box:
+        sh, py, read, write = sandbox_tools(box, timeout=2)
+        tell("CrewAI: a command of its tool", "exit code 3\nout" in sh.run(command="echo out; exit 3"))
+        tell("one that takes too long", "killed after 2 s" in sh.run(command="sleep 30"))
+        tell("Python", "42" in py.run(code="print(6 * 7)"))
+        tell("files", (write.run(path="a/b.txt", content="x"), read.run(path="a/b.txt")) == ("written", "x"))
+        said = read.run(path="none")
+        tell("what is not there is an answer", said.startswith("error: ") and "file_not_found" in said, said)
+        tell("arguments that do not fit never get there", wrong(lambda: sh.run(command="true", timeout=0)))
+
+
+def wrong(work):
+    try:
+        return "error" in str(work()).lower()
+    except ValueError:
+        return True
 
 
 async def autogen():
@@ -115,7 +208,7 @@ def smolagents():
 def main():
     which = sys.argv[1]
     os.environ["DURWARD_SOCKET"] = sys.argv[2]
-    what = {"openai": openai_agents, "autogen": autogen, "smolagents": smolagents}[which]
+    what = {"openai": openai_agents, "openai-sandbox": openai_sandbox, "autogen": autogen, "smolagents": smolagents, "crewai": crewai}[which]
     asyncio.run(what()) if asyncio.iscoroutinefunction(what) else what()
 
 

@@ -16,7 +16,7 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward as program  # noqa: E402
-from harness import tap  # noqa: E402
+from harness import dropping, tap  # noqa: E402
 
 SDK = os.path.join(program.TOP, "sdk", "python")
 sys.path.insert(0, os.path.join(SDK, "src"))
@@ -474,6 +474,32 @@ def identities(t, d, c):
     kind(t, refused(c.issue_identity, "nope"), durward.BadRequest, "bad_request", "no identity of no policy")
 
 
+def repeated(t, path):
+    """Behind a socket that drops requests without an answer."""
+    front = dropping.Dropping(t, t.path("front.sock"), path)
+    c, a = durward.Durward(front.path), durward.AsyncDurward(front.path)
+    for kind_, ask in (("waiting", c.policies), ("asyncio", lambda: asyncio.run(a.policies()))):
+        front.drop(2)
+        t.eq((sorted(ask()), len(front.asked)), (["other", "p"], 3), "%s: what reads is asked again, and again" % kind_)
+        front.drop(3)
+        kind(t, refused(ask), durward.Unavailable, "connection", "%s: not for ever" % kind_)
+    front.drop(1)
+    kind(t, refused(c.create, "p"), durward.Unavailable, "connection", "a sandbox is not made twice")
+    t.eq(len(front.asked), 1, "it was asked once")
+    front.drop(1)
+    with c.get_or_create({"again": "1"}, "p") as box:
+        t.eq(len(front.asked), 2, "but got or created")
+        front.drop(1)
+        kind(t, refused(box.exec, "true"), durward.Unavailable, "connection", "a command is not run twice")
+        front.drop(1)
+        box.write(W + "again", b"1")
+        front.drop(1)
+        kind(t, refused(box.write, W + "again", b"2", if_version="none"), durward.Unavailable, "connection", "nor what depends on a version written")
+    t.eq(refused(durward.Durward(front.path, retries=0).get, box.id).code, "sandbox_not_found", "and it is gone")
+    front.drop(1)
+    kind(t, refused(durward.Durward(front.path, retries=0).policies), durward.Unavailable, "connection", "retries=0: once")
+
+
 def no_daemon(t, path, c, box):
     kind(t, refused(durward.Durward(t.path("none.sock")).version), durward.Unavailable, "no_daemon", "no daemon")
     t.has(str(refused(durward.Durward(t.path("none.sock")).version)), "durward serve", "says what to do")
@@ -552,6 +578,7 @@ def main(t):
     t.part(awaited, t, d.socket, box)
     t.part(published, t, c)
     t.part(archives, t, c, box)
+    t.part(repeated, t, d.socket)
     t.part(identities, t, d, c)
     os.environ.update(access())
     far = durward.Durward()

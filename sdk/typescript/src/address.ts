@@ -7,6 +7,10 @@ export interface Access {
   readonly token?: string;
   /** A file with the daemon's CA, PEM. Default: $DURWARD_CA, else the runtime's roots. */
   readonly ca?: string;
+  /** How often more a call is tried that no answer came to (the daemon is being started anew), or 503, after 0.1, 0.4, 1.6
+   * seconds and so on (default 2): what only reads, deletes a sandbox, volume or snapshot, writes a whole file, or gets or
+   * creates. Others, commands among them, are sent once. */
+  readonly retries?: number;
 }
 
 /** $DURWARD_URL, $DURWARD_SOCKET, else where the daemon of this user puts it. */
@@ -37,12 +41,14 @@ export class Where {
   /** The path or URL. */
   readonly text: string;
   readonly url: URL | undefined;
+  readonly retries: number;
   readonly #token: string;
   readonly #ca: Buffer | undefined;
 
   constructor(given?: string, access: Access = {}) {
     this.text = given ?? defaultSocket();
     this.#token = "";
+    this.retries = access.retries ?? 2;
     if (this.text.startsWith("https://")) {
       const url = new URL(this.text);
       if ((url.pathname !== "/" && url.pathname !== "") || url.search || url.username || url.password)

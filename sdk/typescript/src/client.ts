@@ -97,8 +97,8 @@ export class Durward {
     return this.where.text;
   }
 
-  async #json(method: "GET" | "POST" | "DELETE", target: string, body?: Record<string, unknown>, wait?: number) {
-    const b = await ask(this.where, { method, target, body: body && json(body), wait });
+  async #json(method: "GET" | "POST" | "DELETE", target: string, body?: Record<string, unknown>, wait?: number, again = false) {
+    const b = await ask(this.where, { method, target, body: body && json(body), wait, again });
     return b.length ? JSON.parse(b.toString("utf8")) : null;
   }
 
@@ -253,7 +253,7 @@ export class Durward {
 
   /** Idempotent. Sandboxes made of it stay. */
   async deleteSnapshot(name: string): Promise<void> {
-    await this.#json("DELETE", "/v1/snapshots/" + quoted(name), undefined, 300);
+    await this.#json("DELETE", "/v1/snapshots/" + quoted(name), undefined, 300, true);
   }
 
   /** A snapshot as a tar archive of any size, piece by piece: whole when the loop ends without an error. */
@@ -286,7 +286,7 @@ export class Durward {
     return readVolume(await this.#json("POST", "/v1/volumes", {
       name, policy: o.policy, size: o.size, access: o.access, labels: o.labels, from: o.cloneOf,
       get_or_create: o.getOrCreate || undefined,
-    }, 300));
+    }, 300, o.getOrCreate));
   }
 
   /** With snapshots of volumes; oldest first. */
@@ -300,7 +300,7 @@ export class Durward {
 
   /** Idempotent. Conflict while a sandbox has it. */
   async deleteVolume(name: string): Promise<void> {
-    await this.#json("DELETE", volumeTarget(name), undefined, 300);
+    await this.#json("DELETE", volumeTarget(name), undefined, 300, true);
   }
 
   /** A copy of its files, each as it is just then, as the volume `snapshot`, which nobody mounts. */
@@ -353,7 +353,7 @@ export class Durward {
       ...createBody(o), policy: o.policy, image: o.image, backend: o.backend, snapshot: o.snapshot,
       volumes: o.volumes, template: o.template,
       publish: o.publish?.map((p) => (typeof p === "number" ? { port: p } : p)), get_or_create: reuse || undefined,
-    }, 300);
+    }, 300, reuse);
     return new Sandbox(this.where, readInfo(v));
   }
 
@@ -386,6 +386,6 @@ export class Durward {
 
   /** Idempotent; answers when nothing of it is left. */
   async delete(id: string): Promise<void> {
-    await this.#json("DELETE", sandboxTarget(id));
+    await this.#json("DELETE", sandboxTarget(id), undefined, undefined, true);
   }
 }

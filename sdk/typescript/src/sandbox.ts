@@ -137,7 +137,7 @@ export class Sandbox {
 
   /** Idempotent; answers when nothing of it is left. */
   async delete(): Promise<void> {
-    await this.#ask({ method: "DELETE", target: sandboxTarget(this.id) });
+    await this.#ask({ method: "DELETE", target: sandboxTarget(this.id), again: true });
   }
 
   async #verb(verb: string, wait?: number, body?: Uint8Array): Promise<SandboxInfo> {

@@ -3,6 +3,7 @@
 import type { Socket } from "node:net";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as requestTls } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Where } from "./address.js";
 import { DurwardError, refusal, unreachable, Unavailable } from "./errors.js";
@@ -17,6 +18,14 @@ export interface Call {
   /** Seconds until the answer must begin (default 60); 0: for ever. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** It may be sent twice, though its method does not say so. */
+  readonly again?: boolean;
+}
+
+/** Where no answer came, or 503, it may be sent again: twice does what once does, and answers the same. */
+function worthAnother(call: Call, e: unknown): boolean {
+  const whole = call.method === "GET" || (call.method === "PUT" && !call.target.includes("if_version="));
+  return (call.again === true || whole) && e instanceof Unavailable && e.code !== "timeout" && e.code !== "permission" && !call.signal?.aborted;
 }
 
 /** The answer's head has come and is 2xx. Whoever gets it reads or destroys it. */
@@ -100,6 +109,20 @@ async function readAll(where: Where, answer: IncomingMessage): Promise<Buffer> {
 
 /** The whole body of a 2xx answer. An abort while it comes ends the connection too. */
 export async function ask(where: Where, call: Call): Promise<Buffer> {
+  for (let n = 0; n < where.retries; n++) {
+    try {
+      return await once(where, call);
+    } catch (e) {
+      if (!worthAnother(call, e)) throw e;
+      await sleep(Math.min(100 * 4 ** n, 5000), undefined, call.signal && { signal: call.signal }).catch(() => {
+        throw call.signal?.reason;
+      });
+    }
+  }
+  return once(where, call);
+}
+
+async function once(where: Where, call: Call): Promise<Buffer> {
   const answer = await open(where, call);
   const stop = () => answer.destroy();
   call.signal?.addEventListener("abort", stop, { once: true });

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, Union
 from urllib.parse import quote, urlencode
 
 from ._http import request
-from .errors import FileError
+from .errors import FileError, Unavailable
 from .models import (
     Approval,
     Event,
@@ -43,6 +43,23 @@ class Call(Generic[T]):
     read: Callable[[bytes], T]
     body: bytes | None = None
     wait: float | None = 60.0  # seconds until the answer must begin; None: for ever
+    again: bool = False  # it may be sent twice, though its method does not say so
+
+    @property
+    def repeatable(self) -> bool:
+        """Where no answer came, it may be sent again: twice does what once does, and answers the same."""
+        if self.method == "PUT":
+            return "if_version=" not in self.target
+        return self.again or self.method == "GET"
+
+
+def pauses(retries: int) -> list[float]:
+    """Seconds before each further try: 0.1, 0.4, 1.6, at most 5."""
+    return [min(0.1 * 4 ** n, 5.0) for n in range(retries)]
+
+
+def worth_another(call: Call[Any], e: Unavailable) -> bool:
+    return call.repeatable and e.code not in ("timeout", "permission")
 
 
 def _json(value: Any) -> bytes:
@@ -216,7 +233,7 @@ def revoke(identity: str) -> Call[None]:
 def create(reuse: bool, publish: Iterable[Publish], volumes: Iterable[str], **wish: Any) -> Call[SandboxInfo]:
     ports = [{"port": p} if isinstance(p, int) else {"port": p[0], "address": p[1]} for p in publish]
     return Call("POST", BASE, _info,
-                _json(_given(**wish, publish=ports or None, volumes=list(volumes) or None, get_or_create=reuse or None)), 300)
+                _json(_given(**wish, publish=ports or None, volumes=list(volumes) or None, get_or_create=reuse or None)), 300, reuse)
 
 
 def fork(sid: str, **wish: Any) -> Call[SandboxInfo]:
@@ -254,7 +271,7 @@ def show_snapshot(name: str) -> Call[Snapshot]:
 
 
 def delete_snapshot(name: str) -> Call[None]:
-    return Call("DELETE", "/v1/snapshots/" + quote(name, safe=""), _nothing, wait=300)
+    return Call("DELETE", "/v1/snapshots/" + quote(name, safe=""), _nothing, wait=300, again=True)
 
 
 _VOLUMES = "/v1/volumes"
@@ -269,7 +286,7 @@ def _of_volume(name: str, tail: str = "") -> str:
 
 
 def create_volume(reuse: bool, **wish: Any) -> Call[Volume]:
-    return Call("POST", _VOLUMES, _volume, _json(_given(**wish, get_or_create=reuse or None)), 300)
+    return Call("POST", _VOLUMES, _volume, _json(_given(**wish, get_or_create=reuse or None)), 300, reuse)
 
 
 def templates() -> Call[list[Template]]:
@@ -289,7 +306,7 @@ def volume(name: str) -> Call[Volume]:
 
 
 def delete_volume(name: str) -> Call[None]:
-    return Call("DELETE", _of_volume(name), _nothing, wait=300)
+    return Call("DELETE", _of_volume(name), _nothing, wait=300, again=True)
 
 
 def snapshot_volume(name: str, snapshot: str) -> Call[Volume]:
@@ -327,7 +344,7 @@ def update(sid: str, labels: Mapping[str, str] | None, ttl: int | None,
 
 
 def delete(sid: str) -> Call[None]:
-    return Call("DELETE", _of(sid), _nothing)
+    return Call("DELETE", _of(sid), _nothing, again=True)
 
 
 # ---- commands ----

@@ -15,7 +15,7 @@ from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
 from ._http import HEAD_MAX, answer, request
 from .client import as_connection_error, as_file_error, audit_record, ended_early, file_event, plain, stream_item
-from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
+from .errors import BadRequest, DurwardError, FileError, Unavailable, refusal, unreachable
 from .models import (
     Approval,
     Event,
@@ -123,8 +123,9 @@ class AsyncDurward:
     """A daemon, as Durward."""
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
-                 ca: str | os.PathLike[str] | None = None) -> None:
+                 ca: str | os.PathLike[str] | None = None, retries: int = 2) -> None:
         self.socket = socket_path(socket, token, ca)
+        self.pauses = _calls.pauses(retries)
 
     def __repr__(self) -> str:
         return "AsyncDurward(%r)" % self.socket
@@ -135,6 +136,16 @@ class AsyncDurward:
             raise refusal(x.answer.status, await x.body())
 
     async def _do(self, call: Call[T]) -> T:
+        for pause in self.pauses:
+            try:
+                return await self._once(call)
+            except Unavailable as e:
+                if not _calls.worth_another(call, e):
+                    raise
+                await asyncio.sleep(pause)
+        return await self._once(call)
+
+    async def _once(self, call: Call[T]) -> T:
         x = _Exchange(self.socket)
         try:
             await self._begin(x, call)

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import ssl
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from socket import socket as Socket
@@ -18,7 +19,7 @@ from ._address import Connection, socket_path
 from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
 from ._http import HEAD_MAX, answer
-from .errors import BadRequest, Conflict, DurwardError, FileError, refusal, unreachable
+from .errors import BadRequest, Conflict, DurwardError, FileError, Unavailable, refusal, unreachable
 from .models import (
     Approval,
     Event,
@@ -44,11 +45,16 @@ T = TypeVar("T")
 class Durward:
     """A daemon: its socket's path, or https://HOST[:PORT] with a token and the file of its CA. Without:
     $DURWARD_URL (with DURWARD_TOKEN_FILE or DURWARD_TOKEN, and DURWARD_CA), $DURWARD_SOCKET, else this
-    user's daemon. Nothing is opened before the first call."""
+    user's daemon. Nothing is opened before the first call.
+
+    retries: how often more a call is tried that no answer came to (the daemon is being started anew), or 503, after 0.1,
+    0.4, 1.6 seconds and so on: what only reads, deletes a sandbox, volume or snapshot, writes a whole file, or gets or
+    creates. Others, commands among them, are sent once."""
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
-                 ca: str | os.PathLike[str] | None = None) -> None:
+                 ca: str | os.PathLike[str] | None = None, retries: int = 2) -> None:
         self.socket = socket_path(socket, token, ca)
+        self.pauses = _calls.pauses(retries)
 
     def __repr__(self) -> str:
         return "Durward(%r)" % self.socket
@@ -69,6 +75,16 @@ class Durward:
             raise
 
     def _do(self, call: Call[T]) -> T:
+        for pause in self.pauses:
+            try:
+                return self._once(call)
+            except Unavailable as e:
+                if not _calls.worth_another(call, e):
+                    raise
+                time.sleep(pause)
+        return self._once(call)
+
+    def _once(self, call: Call[T]) -> T:
         conn, answer = self._open(call)
         try:
             body = answer.read()

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
+import { connect, createServer } from "node:net";
 
 import * as durward from "durward";
 import { DurwardSandbox, threadSandbox } from "durward/deepagents";
@@ -310,6 +311,47 @@ behaviour("identities: issued and revoked", async () => {
   await c.revokeIdentity(i.id);
   await refused(c.revokeIdentity(i.id), "NotFound", "not_found");
   await refused(c.issueIdentity({ policy: "nope" }), "BadRequest", "bad_request");
+});
+behaviour("no answer: what may be asked twice is, and nothing else", async () => {
+  const asked = [];
+  let left = 0;
+  const front = createServer((near) => {
+    near.on("error", () => undefined).once("data", (head) => {
+      asked.push(head.toString().split("\r\n")[0]);
+      if (left-- > 0) return void near.destroy();
+      const far = connect(process.env.PLAIN);
+      far.on("error", () => near.destroy()).write(head);
+      near.pipe(far).pipe(near);
+    });
+  });
+  const drop = (count) => ((asked.length = 0), (left = count));
+  const path = `${process.env.HOME}/front.sock`;
+  await new Promise((done) => front.listen(path, done));
+  try {
+    const d = new durward.Durward(path), once = new durward.Durward(path, { retries: 0 });
+    drop(2);
+    assert.deepEqual([(await d.policies()).length > 0, asked.length], [true, 3]);
+    drop(3);
+    await refused(d.policies(), "Unavailable", "connection");
+    drop(1);
+    await refused(d.create({ policy: "p" }), "Unavailable", "connection");
+    assert.equal(asked.length, 1);
+    drop(1);
+    const box = await d.getOrCreate({ policy: "p", labels: { again: "1" } });
+    assert.equal(asked.length, 2);
+    drop(1);
+    await refused(box.exec("true"), "Unavailable", "connection");
+    drop(1);
+    await box.write("/workspace/again", "1");
+    drop(1);
+    await refused(box.write("/workspace/again", "2", undefined, { ifVersion: "none" }), "Unavailable", "connection");
+    drop(1);
+    await box.delete();
+    drop(1);
+    await refused(once.policies(), "Unavailable", "connection");
+  } finally {
+    await new Promise((done) => front.close(done));
+  }
 });
 behaviour("no daemon: one line that says what to do", async () => {
   const none = new durward.Durward("/nonexistent/durward.sock");

@@ -106,6 +106,34 @@ static void found_notes(json_t *list, const struct config *c)
     }
 }
 
+/* A device is the kernel's and its driver's to guard, not ours. */
+static void device_notes(json_t *list, const struct config *c)
+{
+    char text[1200];
+    json_t *part;
+    size_t k;
+    for (size_t i = 0; i < config_policies(c); i++) {
+        const char *name = config_policy_name(c, i);
+        const json_t *found = config_policy_sandbox(c, name)->devices;
+        json_array_foreach(json_object_get(found, "nodes"), k, part)
+        {
+            snprintf(text, sizeof text,
+                     "policy '%s': %s is %s of this host: its driver alone says what it does for a "
+                     "sandbox",
+                     name, json_string_value(json_object_get(part, "path")),
+                     json_string_value(json_object_get(part, "host")));
+            keep_warning(list, text);
+        }
+        json_array_foreach(json_object_get(found, "mounts"), k, part)
+        {
+            snprintf(text, sizeof text, "policy '%s': %s of this host is read at %s", name,
+                     json_string_value(json_object_get(part, "host")),
+                     json_string_value(json_object_get(part, "path")));
+            keep_warning(list, text);
+        }
+    }
+}
+
 static json_t *warnings(const struct config *c)
 {
     json_t *list = json_array();
@@ -115,6 +143,7 @@ static json_t *warnings(const struct config *c)
     missing_file(list, "ca.key", config_ca_key(c));
     try_secrets(list, c);
     found_notes(list, c);
+    device_notes(list, c);
     int fd = roots_pack_with(NULL, config_upstream_ca(c), &err);
     if (fd >= 0) {
         close(fd);

@@ -8,8 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -22,7 +25,12 @@
 #define BWRAP_PATH "/usr/bin/bwrap"
 #endif
 
-enum { NUMBER = 16, NAME_SIZE = 64, COVERS_MAX = 64, WORDS_MAX = 112 + 3 * COVERS_MAX };
+enum {
+    NUMBER = 16,
+    NAME_SIZE = 64,
+    COVERS_MAX = 64,
+    WORDS_MAX = 112 + 3 * COVERS_MAX + 3 * DEVICE_PARTS_MAX
+};
 
 /* Where a /proc with nothing covered lies, hidden below what is mounted on its directory. */
 #define WHOLE_PROC "/dev/shm/proc"
@@ -91,8 +99,40 @@ static int cover_proc(struct words *w, const struct bwrap_root *root, struct err
     return hide_proc(root->outside == 0, cover_one, &c, err);
 }
 
-static void add_devices(struct words *w, const struct bwrap_root *root, const struct plan *plan,
-                        const char *size)
+/* What it is now decides, not what it was when the configuration was read. */
+static int device_is(const struct sandbox_spec_device *d, struct err *err)
+{
+    char real[PATH_MAX];
+    struct stat st;
+    if (realpath(d->host, real) == NULL || stat(real, &st) < 0)
+        return err_sys(err, "the device's %s", d->host);
+    if (d->node ? !S_ISCHR(st.st_mode) || !device_number_ok(st.st_rdev) || !device_host_ok(real)
+                : !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) || !device_mount_host_ok(real))
+        return err_set(err, ERR_DENIED, "%s (%.200s) is not what a sandbox may have", d->host,
+                       real);
+    return 0;
+}
+
+/* Those of the host, beside a sandbox's own. What the host's /usr has in its place is there. */
+static int add_host_devices(struct words *w, const struct plan *plan, struct err *err)
+{
+    const struct sandbox_spec *s = &plan->sandbox_spec;
+    for (unsigned i = 0; i < s->n_devices; i++) {
+        const struct sandbox_spec_device *d = &s->devices[i];
+        if (device_is(d, err) < 0)
+            return -1;
+        if (!d->node && s->image[0] == '\0' && strcmp(d->host, d->path) == 0 &&
+            strncmp(d->host, "/usr/", 5) == 0)
+            continue;
+        add(w, d->node ? "--dev-bind" : "--ro-bind");
+        add(w, d->host);
+        add(w, d->path);
+    }
+    return 0;
+}
+
+static int add_devices(struct words *w, const struct bwrap_root *root, const struct plan *plan,
+                       const char *size, struct err *err)
 {
     /* bubblewrap's own devpts has no bound; it stays below, where nobody comes */
     const char *const devices[] = {"--dev", "/dev", "--dev-bind", root->terminals, "/dev/pts"};
@@ -105,6 +145,8 @@ static void add_devices(struct words *w, const struct bwrap_root *root, const st
         "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--chdir", "/", "--", root->init,
     };
     add_all(w, devices, ARRAY_LEN(devices));
+    if (add_host_devices(w, plan, err) < 0)
+        return -1;
     if (plan->sandbox_spec.limits.nested)
         add_all(w, whole, ARRAY_LEN(whole));
     add_all(w, memory, ARRAY_LEN(memory));
@@ -117,6 +159,7 @@ static void add_devices(struct words *w, const struct bwrap_root *root, const st
         add(w, COMMAND_NESTED);
     if (plan->signs)
         add(w, COMMAND_AGENT);
+    return 0;
 }
 
 static void add_number(struct words *w, const char *option, unsigned value)
@@ -184,7 +227,8 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     add_all(&w, root_words, ARRAY_LEN(root_words));
     if (cover_proc(&w, root, err) < 0)
         return -1;
-    add_devices(&w, root, plan, size);
+    if (add_devices(&w, root, plan, size, err) < 0)
+        return -1;
     if (plan->sandbox_spec.limits.files) {
         snprintf(files, sizeof files, COMMAND_FILES "%u",
                  (unsigned)plan->sandbox_spec.limits.files);

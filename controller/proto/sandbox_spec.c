@@ -88,6 +88,46 @@ static int volumes_of_policy(struct sandbox_spec *s, struct err *err)
     return 0;
 }
 
+/* ---- devices ---- */
+
+static bool device_ok(const struct sandbox_spec_device *d)
+{
+    return d->node ? device_host_ok(d->host) && device_path_ok(d->path)
+                   : device_mount_host_ok(d->host) && device_mount_path_ok(d->path);
+}
+
+static int add_parts(struct sandbox_spec *s, const char *list, bool node, struct err *err)
+{
+    size_t i;
+    json_t *part;
+    json_array_foreach(json_object_get(s->limits.devices, list), i, part)
+    {
+        const char *host = json_string_value(json_object_get(part, "host"));
+        const char *path = json_string_value(json_object_get(part, "path"));
+        struct sandbox_spec_device d = {.node = node};
+        if (s->n_devices == DEVICE_PARTS_MAX || host == NULL || path == NULL ||
+            strlen(host) >= sizeof d.host || strlen(path) >= sizeof d.path)
+            return err_set(err, ERR_PARSE, "a device's part is malformed");
+        memcpy(d.host, host, strlen(host) + 1);
+        memcpy(d.path, path, strlen(path) + 1);
+        if (!device_ok(&d))
+            return err_set(err, ERR_DENIED, "%s may not be a sandbox's %s", host, path);
+        s->devices[s->n_devices++] = d;
+    }
+    return 0;
+}
+
+static int devices_of_policy(struct sandbox_spec *s, struct err *err)
+{
+    if (s->limits.devices == NULL)
+        return 0;
+    if (s->limits.backend != BACKEND_BWRAP)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: an engine's containers get no devices of Durward's; leave "
+                       "devices out of the policy, or take backend: bwrap");
+    return add_parts(s, "nodes", true, err) < 0 ? -1 : add_parts(s, "mounts", false, err);
+}
+
 int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
                            const char *image, struct sandbox_spec *ret, struct err *err)
 {
@@ -101,7 +141,7 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
         return err_set(err, ERR_UNREADY,
                        "unsupported: a container of an engine has no containers inside; leave "
                        "nested out of the policy, or take backend: bwrap");
-    if (volumes_of_policy(ret, err) < 0)
+    if (volumes_of_policy(ret, err) < 0 || devices_of_policy(ret, err) < 0)
         return -1;
     if (ret->limits.backend == BACKEND_DOCKER)
         return take_engine_image(ret, image ? image : "", err);
@@ -136,6 +176,31 @@ void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m)
         msg_put_str(m, s->volumes[i].target);
         msg_put_u8(m, s->volumes[i].writable);
     }
+    msg_put_u32(m, s->n_devices);
+    for (unsigned i = 0; i < s->n_devices; i++) {
+        msg_put_str(m, s->devices[i].host);
+        msg_put_str(m, s->devices[i].path);
+        msg_put_u8(m, s->devices[i].node);
+    }
+}
+
+static int get_devices(struct sandbox_spec *s, struct msg *m)
+{
+    uint32_t n;
+    uint8_t node;
+    if (msg_get_u32(m, &n) < 0 || n > DEVICE_PARTS_MAX ||
+        (n > 0 && (s->limits.backend != BACKEND_BWRAP || s->limits.nested)))
+        return -1;
+    for (; s->n_devices < n; s->n_devices++) {
+        struct sandbox_spec_device *d = &s->devices[s->n_devices];
+        if (msg_get_str(m, d->host, sizeof d->host) < 0 ||
+            msg_get_str(m, d->path, sizeof d->path) < 0 || msg_get_u8(m, &node) < 0 || node > 1)
+            return -1;
+        d->node = node;
+        if (!device_ok(d))
+            return -1;
+    }
+    return 0;
 }
 
 static int get_volumes(struct sandbox_spec *s, struct msg *m)
@@ -197,5 +262,5 @@ int sandbox_spec_get(struct sandbox_spec *s, struct msg *m)
     s->limits.pids = pids;
     s->limits.cpu = cpu;
     s->limits.files = files;
-    return get_backend(s, m) < 0 ? -1 : get_volumes(s, m);
+    return get_backend(s, m) < 0 || get_volumes(s, m) < 0 ? -1 : get_devices(s, m);
 }

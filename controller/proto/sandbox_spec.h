@@ -10,11 +10,14 @@
  *   backend:u8     enum config_backend, if nested not BACKEND_DOCKER; of BACKEND_DOCKER:
  *   socket:str image:str  of the engine; then the first image is "" and the root not kept
  *                  of BACKEND_POD: pod.h; then there is neither image nor root nor volume
- *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER */
+ *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER
+ *   n × device: host:str path:str node:u8          of BACKEND_BWRAP without nested alone; node 0:
+ *                  a file or directory, mounted read-only */
 #ifndef DURWARD_SANDBOX_SPEC_H
 #define DURWARD_SANDBOX_SPEC_H
 
 #include "config.h"
+#include "device.h"
 #include "ipc_msg.h"
 #include "pod.h"
 
@@ -44,12 +47,19 @@ struct sandbox_spec_volume {
     bool writable;
 };
 
+struct sandbox_spec_device {
+    char host[DEVICE_PATH_MAX + 1], path[DEVICE_PATH_MAX + 1]; /* inside */
+    bool node;                                                 /* else a file or directory */
+};
+
 struct sandbox_spec {
     char image[SANDBOX_SPEC_NAME_MAX + 1];
     enum sandbox_spec_root root;
     struct config_sandbox limits;
     struct sandbox_spec_volume volumes[SANDBOX_SPEC_VOLUMES_MAX]; /* outer targets first */
     unsigned n_volumes;
+    struct sandbox_spec_device devices[DEVICE_PARTS_MAX];
+    unsigned n_devices;
     struct pod_spec pod; /* of BACKEND_POD */
 };
 

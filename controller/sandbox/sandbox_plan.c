@@ -39,6 +39,18 @@ static int add_all(struct strlist *to, char *const *pairs)
     return 0;
 }
 
+/* What specifications of its devices say, below everything else. */
+static int add_device_env(const struct config *c, const char *policy, struct strlist *env)
+{
+    size_t i;
+    json_t *text;
+    json_array_foreach(json_object_get(config_policy_sandbox(c, policy)->devices, "env"), i,
+                       text) if (!json_is_string(text) ||
+                                 !device_variable_ok(json_string_value(text)) ||
+                                 strlist_put_env(env, json_string_value(text)) < 0) return -1;
+    return 0;
+}
+
 /* In rising order of who wins: what every process expects, what the caller's terminal needs, trust,
  * the policy's own, the user's -e. */
 static int make_env(struct controller *c, const struct run_request *r, const struct placeholders *p,
@@ -47,7 +59,8 @@ static int make_env(struct controller *c, const struct run_request *r, const str
     char **trust = trust_env(c->trust_inside, false, err);
     if (trust == NULL)
         return -1;
-    int bad = strlist_set_env(env, "PATH", "/usr/local/bin:/usr/bin:/bin") |
+    int bad = add_device_env(c->config, r->policy, env) |
+              strlist_set_env(env, "PATH", "/usr/local/bin:/usr/bin:/bin") |
               strlist_set_env(env, "HOME", r->home) | strlist_set_env(env, "USER", r->user) |
               strlist_set_env(env, "LOGNAME", r->user) | add_all(env, r->kept.v) |
               add_all(env, trust) |

@@ -205,6 +205,7 @@ struct config_sandbox {
     bool previews; /* they may be seen from outside */
     struct config_service services[CONFIG_SERVICES_MAX];
     unsigned n_services;
+    const json_t *devices; /* config_devices.c; of the configuration's tree; NULL: none */
 };
 
 /* Where nothing is said. */

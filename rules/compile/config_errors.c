@@ -145,6 +145,10 @@ struct config *config_check(const char *path, void (*fn)(void *arg, const char *
     const char *name = config_text(path, &b, &base, &err);
     bool ok = name && yaml_tree_parse(buf_slice(&b), name, &root, &lines, &err) == 0 &&
               config_fill_hosts(root, found, &err) == 0 && mark_places(&p, name, lines) == 0;
+    if (ok && config_fill_devices(root, lines, name, &err) < 0) {
+        fn(arg, err.text);
+        ok = n++ > 0;
+    }
     while (ok && n < ERRORS_MAX) {
         err = (struct err){0};
         c = config_build(name, base, json_deep_copy(root), json_incref(p.lines), &err);

@@ -147,7 +147,8 @@ struct config *config_parse_with(struct slice text, const char *name, const json
     if (base && yaml_tree_parse(text, name, &root, &lines, err) == 0) {
         int bad = objects ? config_add_objects(root, lines, objects, err)
                           : config_read_objects(root, lines, err);
-        if (bad == 0 && config_fill_hosts(root, found, err) == 0) {
+        if (bad == 0 && config_fill_hosts(root, found, err) == 0 &&
+            config_fill_devices(root, lines, name, err) == 0) {
             c = config_build(name, base, root, lines, err);
         } else {
             json_decref(root);

@@ -326,7 +326,10 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     p->sandbox = (struct config_sandbox)CONFIG_SANDBOX_DEFAULT;
     int r = node_get(n, "env", &at) ? read_env(c, &at, p, err) : 0;
     if (r == 0 && node_get(n, "sandbox", &at))
-        r = config_read_sandbox(&at, &p->sandbox, err);
+        r = config_read_sandbox(&at, &p->sandbox, err) < 0 ||
+                    config_read_devices(&at, &p->sandbox, err) < 0
+                ? -1
+                : 0;
     if (r == 0 && node_get(n, "budget", &at)) {
         p->budget = at.value;
         r = policy_budget_read(p->compiled, &at, err);

@@ -61,6 +61,11 @@ static const struct key sandbox_keys[] = {
     KEY("volumes", AS(volumes), "none",
         "volumes of this policy (`durward volume`) that its sandboxes have: one or a list of at "
         "most 8, each `NAME:/path` or `NAME:/path:ro`"),
+    KEY("devices", AS(devices), "none",
+        "devices of this host, by the names that its CDI specifications give them: one or a list "
+        "of at most 8, each `vendor.com/class=name`. See *Devices*"),
+    KEY("device_specs", AS(folders), "`/etc/cdi`, `/var/run/cdi`",
+        "directories of CDI specifications: one or a list of at most 4, of which the last wins"),
     KEY("previews", AS(bool), "`false`",
         "`true`: of the daemon's, services and other ports can be seen from outside, by who is "
         "given a link or token (`controller.preview`). See *Services and previews*"),

@@ -110,6 +110,10 @@ bool config_is_remote(const struct config_secret *s);
 int config_read_levels(struct config *c, const struct node *n, struct err *err);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_node(struct config *c, const struct node *n, struct err *err);
+/* device_specs.c: what this host's specifications say of policies' `devices`, in their place. */
+int config_fill_devices(json_t *root, json_t *lines, const char *name, struct err *err);
+/* config_devices.c: a policy's `devices`, as that has left them. */
+int config_read_devices(const struct node *sandbox, struct config_sandbox *s, struct err *err);
 int config_read_mcp(struct config *c, const struct node *n, struct err *err);
 int config_read_templates(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);

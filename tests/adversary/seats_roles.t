@@ -404,7 +404,7 @@ SEAT = "sb-seat"  # the parent takes no other for one of ours
 
 def plan(**over):
     v = dict(id=SEAT, policy="coder", host="box", uid=1000, gid=1000, ports=(), binds=(), home="/home/u", user="u",
-             git=(), host_key="", signs=0, image="", root=0, nested=0, backend=0, tail=(), volumes=(), more=b"")
+             git=(), host_key="", signs=0, image="", root=0, nested=0, backend=0, tail=(), volumes=(), devices=(), more=b"")
     v.update(over)
     return message(wire.BUILD, text(v["id"]), text(v["policy"]), text(v["host"]), u32(v["uid"]), u32(v["gid"]),
                    u32(len(v["ports"])) + b"".join(u32(p) for p in v["ports"]),
@@ -412,7 +412,8 @@ def plan(**over):
                    text(v["home"]), text(v["user"]), u32(len(v["git"])) + b"".join(text(g) for g in v["git"]),
                    text(v["host_key"]), u8(v["signs"]), text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0),
                    u8(v["nested"]), u8(v["backend"]), b"".join(map(text, v["tail"])),
-                   u32(len(v["volumes"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["volumes"]), v["more"])
+                   u32(len(v["volumes"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["volumes"]),
+                   u32(len(v["devices"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["devices"]), v["more"])
 
 
 def builder(bed, rows, c):
@@ -460,6 +461,16 @@ def builder(bed, rows, c):
             ("a volume at a place that leads up", spec, dict(volumes=[("nobody", "/v/..", 0)])),
             ("a volume of mode 2", spec, dict(volumes=[("nobody", "/v", 2)])),
             ("two volumes at one place", spec, dict(volumes=[("nobody", "/v", 0)] * 2)),
+            ("a device that is none", spec, dict(devices=[("/etc/passwd", "/dev/x", 1)])),
+            ("a device that leads up", spec, dict(devices=[("/dev/../etc/shadow", "/dev/x", 1)])),
+            ("a device over one of its own", spec, dict(devices=[("/dev/zero", "/dev/null", 1)])),
+            ("a device outside /dev", spec, dict(devices=[("/dev/zero", "/etc/zero", 1)])),
+            ("a file of the host's as a device's", spec, dict(devices=[("/etc/shadow", "/usr/x", 0)])),
+            ("a device's file over /etc/passwd", spec, dict(devices=[("/usr/bin/env", "/etc/passwd", 0)])),
+            ("a device of mode 2", spec, dict(devices=[("/dev/zero", "/dev/x/z", 2)])),
+            ("65 devices", spec, dict(devices=[("/dev/zero", "/dev/x/z", 1)] * 65)),
+            ("a container with a device", spec, dict(backend=1, tail=engine, devices=[("/dev/zero", "/dev/x/z", 1)])),
+            ("containers inside with a device", spec, dict(nested=1, devices=[("/dev/zero", "/dev/x/z", 1)])),
             ("a container by a socket that there is not", "no container engine answers", dict(backend=1, tail=engine)),
             ("a container by another socket", spec, dict(backend=1, tail=("../x.sock", "busybox"))),
             ("a container of an image with a flag", spec, dict(backend=1, tail=("/run/x.sock", "--privileged"))),

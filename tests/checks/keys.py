@@ -44,6 +44,8 @@ FORMS = {
     "engine_image": pattern("^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"),
     "socket": pattern(r"^/[^\x00-\x1f\x7f]*$", maxLength=107),
     "volumes": one_or_more(pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}:/[^:\x00-\x1f\x7f]+(:ro)?$"), maxItems=8),
+    "devices": one_or_more(pattern(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}/[A-Za-z0-9][A-Za-z0-9_-]{0,62}=[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"), maxItems=8),
+    "folders": one_or_more(pattern("^/"), maxItems=4),
     "syslog": {"type": ["boolean", "string"], "pattern": "^/"}, "url": pattern("^https?://"),
     "base_url": pattern(BASE_URL),
     "rates": one_or_more(pattern("^[1-9][0-9]*/[0-9]*[smhd]$")),

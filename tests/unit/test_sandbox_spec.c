@@ -3,6 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "sandbox_spec.h"
 #include "tap_main.h"
@@ -234,6 +235,107 @@ static void test_nested(void)
     config_unref(c);
 }
 
+static void test_device_words(void)
+{
+    static const char *const names[] = {"nvidia.com/gpu=0", "a/b=c", "vendor.com/net-c=a:b.c_d"};
+    static const char *const no_names[] = {"",      "gpu",     "a/b",    "a/b=",   "/b=c",
+                                           "a/=c",  "a/b=c d", "-a/b=c", "a/b=c/", "a/b.c=d",
+                                           "a=b/c", "a/b==c",  "a/b=.c"};
+    static const char *const good_env[] = {"A=1", "NVIDIA_VISIBLE_DEVICES=void", "X="};
+    static const char *const bad_env[] = {"A",         "=1",      "1A=1",          "PATH=/x",
+                                          "HOME=/x",   "LD_A=1",  "A B=1",         "A=\n",
+                                          "no_Proxy=", "SSL_X=1", "A_CA_BUNDLE=1", "NODE_X=1"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        CU_ASSERT_TRUE(device_name_ok(names[i]));
+    for (size_t i = 0; i < ARRAY_LEN(no_names); i++)
+        CU_ASSERT_FALSE(device_name_ok(no_names[i]));
+    for (size_t i = 0; i < ARRAY_LEN(good_env); i++)
+        CU_ASSERT_TRUE(device_variable_ok(good_env[i]));
+    for (size_t i = 0; i < ARRAY_LEN(bad_env); i++)
+        CU_ASSERT_FALSE(device_variable_ok(bad_env[i]));
+}
+
+static void test_device_places(void)
+{
+    static const struct {
+        const char *path;
+        bool host, path_ok, mount;
+    } rows[] = {
+        {"/dev/dri/renderD128", true, true, false},
+        {"/dev/zero", true, false, false},
+        {"/dev/null/x", true, false, false},
+        {"/dev", false, false, false},
+        {"/device", false, false, false},
+        {"/dev/", false, false, false},
+        {"/dev//x", false, false, false},
+        {"/dev/./x", false, false, false},
+        {"/dev/a/../b", false, false, false},
+        {"/dev/a:b", false, false, false},
+        {"/dev/a\nb", false, false, false},
+        {"/dev/pts/0", false, false, false},
+        {"/dev/shm", false, false, false},
+        {"/usr/lib/libcuda.so.1", false, false, true},
+        {"/usr", false, false, false},
+        {"/usr2/x", false, false, false},
+        {"/opt/x", false, false, true},
+        {"/etc/vulkan/icd.d/x.json", false, false, true},
+        {"/etc/shadow", false, false, false},
+        {"/run/docker.sock", false, false, false},
+        {"/var/lib/durward", false, false, false},
+        {"/", false, false, false},
+        {"usr/x", false, false, false},
+        {"/home/u/.ssh", false, false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CU_ASSERT_EQUAL(device_host_ok(rows[i].path), rows[i].host);
+        CU_ASSERT_EQUAL(device_path_ok(rows[i].path), rows[i].path_ok);
+        CU_ASSERT_EQUAL(device_mount_host_ok(rows[i].path), rows[i].mount);
+        CU_ASSERT_EQUAL(device_mount_path_ok(rows[i].path), rows[i].mount);
+    }
+    static const unsigned yes[][2] = {{1, 3}, {1, 9}, {10, 229}, {195, 0}, {226, 128}},
+                          no[][2] = {{1, 1}, {1, 4},  {1, 11},  {4, 0}, {5, 0},
+                                     {7, 1}, {21, 0}, {162, 0}, {0, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(yes); i++)
+        CU_ASSERT_TRUE(device_number_ok(makedev(yes[i][0], yes[i][1])));
+    for (size_t i = 0; i < ARRAY_LEN(no); i++)
+        CU_ASSERT_FALSE(device_number_ok(makedev(no[i][0], no[i][1])));
+}
+
+static void test_device_message(void)
+{
+    struct sandbox_spec s = {.devices = {{"/dev/zero", "/dev/x/z", true},
+                                         {"/usr/a", "/usr/b", false}},
+                             .n_devices = 2},
+                        back, bad;
+    CU_ASSERT_EQUAL_FATAL(pass(&s, &back), 0);
+    CU_ASSERT_EQUAL_FATAL(back.n_devices, 2);
+    CU_ASSERT_STRING_EQUAL(back.devices[0].path, "/dev/x/z");
+    CU_ASSERT(back.devices[0].node && !back.devices[1].node);
+    bad = s, bad.devices[1].node = true; /* a file is no device */
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.devices[0].node = false;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.nested = true;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.n_devices = DEVICE_PARTS_MAX;
+    for (unsigned i = 0; i < DEVICE_PARTS_MAX; i++)
+        bad.devices[i] = s.devices[0];
+    CU_ASSERT_EQUAL(pass(&bad, &back), 0);
+    struct err err = {0};
+    struct config *c = good("{ devices: { nodes: [{ host: /dev/zero, path: /dev/x }], mounts: "
+                            "[{ host: /usr/a, path: /usr/a }] } }");
+    CU_ASSERT_EQUAL_FATAL(sandbox_spec_of_policy(c, "p", "", "", &s, &err), 0);
+    CU_ASSERT_EQUAL(s.n_devices, 2);
+    CU_ASSERT_EQUAL(sandbox_spec_of_policy(c, "p", "docker", "x", &bad, &err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "devices"));
+    config_unref(c);
+    CU_ASSERT_PTR_NULL(
+        parsed("{ devices: { nodes: [{ host: /etc/passwd, path: /dev/x }] } }", &err));
+    CU_ASSERT_PTR_NULL(parsed("{ devices: { mounts: [{ host: /usr/a, path: /etc/x }] } }", &err));
+    CU_ASSERT_PTR_NULL(parsed("{ devices: { env: [PATH=/x] } }", &err));
+    CU_ASSERT_PTR_NULL(parsed("{ devices: { node: [] } }", &err));
+}
+
 void suite_sandbox_spec(void);
 
 void suite_sandbox_spec(void)
@@ -246,6 +348,9 @@ void suite_sandbox_spec(void)
     CU_add_test(s, "what is asked for beside the policy", test_asked_for);
     CU_add_test(s, "what goes to the builder", test_message);
     CU_add_test(s, "containers inside", test_nested);
+    CU_add_test(s, "names and variables of devices", test_device_words);
+    CU_add_test(s, "places and numbers of devices", test_device_places);
+    CU_add_test(s, "devices that go to the builder", test_device_message);
 }
 
 void tap_suites(void)

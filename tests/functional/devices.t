@@ -1,0 +1,162 @@
+#!/usr/bin/python3 -B
+"""`sandbox: { devices: [...] }`: devices of the host by CDI specifications, of `durward run` and of the daemon; what of a
+specification is refused. The devices are harmless: /dev/zero and /dev/full under other names."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, tap  # noqa: E402
+
+LIBRARY = "/usr/share/doc/bash/copyright"
+ZERO = {"path": "/dev/things/zero", "hostPath": "/dev/zero", "type": "c", "major": 1, "minor": 5, "permissions": "rw"}
+LOOK = "head -c 3 /dev/things/zero | od -An -tx1; echo $THING $ZERO; cat /dev/things/full 2>&1 | head -c 1 | od -An -tx1; " \
+    "rm /dev/things/zero 2>/dev/null || echo kept; head -c 1 %s >/dev/null && echo read" % LIBRARY
+
+
+class Specs:
+    """Folders of specifications in scratch."""
+
+    def __init__(self, t):
+        self.t, self.first, self.second = t, t.mkdir("cdi-1"), t.mkdir("cdi-2")
+        for folder in (self.first, self.second):
+            os.chmod(folder, 0o755)
+
+    def write(self, folder, name, text, mode=0o644):
+        path = os.path.join(folder, name)
+        with open(path, "w") as f:
+            f.write(text if isinstance(text, str) else json.dumps(text))
+        os.chmod(path, mode)
+        return path
+
+
+def spec(edits, name="one", **more):
+    return dict({"cdiVersion": "0.6.0", "kind": "durward.test/thing", "devices": [{"name": name, "containerEdits": edits}]}, **more)
+
+
+def works(t, d, specs):
+    specs.write(specs.first, "a.json", spec({"deviceNodes": [ZERO], "env": ["ZERO=1"], "mounts": [
+        {"hostPath": LIBRARY, "containerPath": LIBRARY, "options": ["ro", "nosuid", "nodev", "bind"]}]},
+        name="zero", containerEdits={"env": ["THING=every"]}))
+    specs.write(specs.second, "b.yaml", "cdiVersion: '1.0.0'\nkind: durward.test/other\ndevices:\n  - name: full\n    containerEdits:\n"
+                "      deviceNodes:\n        - { path: /dev/things/full, hostPath: /dev/full }\n")
+    d.policies["dev"]["sandbox"] = {"devices": ["durward.test/thing=zero", "durward.test/other=full"],
+                                    "device_specs": [specs.first, specs.second]}
+    r = d.check()
+    t.ok(r.returncode == 0 and "/dev/things/zero is /dev/zero of this host" in r.stderr and LIBRARY in r.stderr,
+         "check says what it opens", r.stdout, r.stderr)
+    want = ["00 00 00", "every 1", "00", "kept", "read"]
+    r = d.run(["sh", "-c", LOOK], ["--policy", "dev"])
+    t.eq([x.strip() for x in r.stdout.splitlines()], want, "`durward run` has them, and their variables") or t.diag(r.stderr)
+    r = d.run(["sh", "-c", "ls /dev/things; echo $THING"], ["--policy", "plain"])
+    t.eq(r.stdout.strip(), "", "another policy has none")
+    d.serve()
+    c = api.Api(d.socket)
+    box = c.create(policy="dev")["id"]
+    r = c.exec(box, LOOK, split=True)
+    t.eq([x.strip() for x in r["stdout"].splitlines()], want, "the daemon's sandboxes, too") or t.diag(r)
+    specs.write(specs.second, "c.json", spec({"deviceNodes": [dict(ZERO, hostPath="/dev/full", minor=7)]}, name="zero"))
+    c.ask("POST", "/v1/reload")
+    other = c.create(policy="dev")["id"]
+    r = c.exec(other, "echo x >/dev/things/zero", split=True)
+    t.ok(r["exit_code"] != 0, "the folder that is named last wins, from the next reload on", r)
+    c.close()
+    t.eq(d.stop(), 0, "the daemon ends well")
+    os.unlink(os.path.join(specs.second, "c.json"))
+
+
+def replaced(t, d, specs):
+    """Another node comes to the place of one that was looked at when the configuration was read."""
+    node = "/dev/durward-test-%d" % os.getpid()
+    t.cleanup(lambda: os.path.exists(node) and os.unlink(node))
+
+    def put(minor):
+        if os.path.exists(node):
+            os.unlink(node)
+        os.mknod(node, 0o020666, os.makedev(1, minor))
+        os.chmod(node, 0o666)
+    put(5)
+    specs.write(specs.first, "n.json", spec({"deviceNodes": [{"path": "/dev/things/n", "hostPath": node}]}, name="n"))
+    d.policies["dev"]["sandbox"] = {"devices": "durward.test/thing=n", "device_specs": specs.first}
+    d.serve()
+    c = api.Api(d.socket)
+    r = c.exec(c.create(policy="dev")["id"], "head -c 2 /dev/things/n | od -An -tx1", split=True)
+    t.eq(r["stdout"].strip(), "00 00", "a node of its own name")
+    put(11)
+    try:
+        c.create(policy="dev")
+        t.ok(False, "in its place the kernel's log: refused by the builder")
+    except api.Refused as e:
+        t.has(str(e), "is not what a sandbox may have", "in its place the kernel's log: refused by the builder")
+    c.close()
+    d.stop()
+    os.unlink(os.path.join(specs.first, "n.json"))
+
+
+def refused(t, d, specs):
+    node = lambda **v: spec({"deviceNodes": [dict({"path": "/dev/things/x", "hostPath": "/dev/zero"}, **v)]})  # noqa: E731
+    mount = lambda host, path=None, options=("ro",): spec(  # noqa: E731
+        {"mounts": [{"hostPath": host, "containerPath": path or host, "options": list(options)}]})
+    for what, text, why in (
+            ("a file as a device", node(hostPath="/etc/passwd"), "below /dev"), ("a link that leads up", node(hostPath="/dev/../etc/passwd"), "below /dev"),
+            ("a descriptor", node(hostPath="/dev/fd/0"), "below /dev"), ("shared memory", node(hostPath="/dev/shm/x"), "below /dev"),
+            ("one over the sandbox's own", node(path="/dev/null"), "none of a sandbox's own"),
+            ("one outside /dev", node(path="/etc/x"), "below /dev"), ("the kernel's log", node(hostPath="/dev/kmsg"), "raw memory, consoles"),
+            ("a terminal", node(hostPath="/dev/tty"), "raw memory, consoles"), ("a block device", node(type="b"), "no character device"),
+            ("another number than it says", node(minor=3), "its number is not"), ("for reading alone", node(permissions="r"), "less than reading"),
+            ("a key that is not known", node(mode=7), "not known: mode"),
+            ("a hook", spec({"hooks": [{"hookName": "createContainer", "path": "/bin/true"}]}), "a hook is a program"),
+            ("a network device", spec({"netDevices": [{"hostInterfaceName": "eth0", "name": "eth0"}]}), "way out beside"),
+            ("groups", spec({"additionalGids": [27]}), "groups of the host"), ("intelRdt", spec({"intelRdt": {"closID": "x"}}), "intelRdt"),
+            ("a secret of the host", mount("/etc/shadow"), "only programs and libraries"), ("a service's socket", mount("/run/x.sock"), "only programs"),
+            ("the host's root", mount("/", "/usr/x"), "only programs"), ("the whole of /usr", mount("/usr"), "only programs"),
+            ("Durward's own state", mount(d.dir, "/usr/x"), "only programs"), ("a place in the sandbox's /etc", mount(LIBRARY, "/etc/passwd"), "only programs"),
+            ("a mount to write to", mount(LIBRARY, options=("rw",)), "is read-only"), ("what is not there", mount("/usr/none"), "no such file"),
+            ("the search path", spec({"env": ["PATH=/x"]}), "may not be set"), ("a library for every program", spec({"env": ["LD_PRELOAD=/x"]}), "may not be set"),
+            ("another proxy", spec({"env": ["https_proxy=http://x"]}), "may not be set"), ("another root", spec({"env": ["CURL_CA_BUNDLE=/x"]}), "may not be set"),
+            ("a version to come", spec({"deviceNodes": [ZERO]}, cdiVersion="2.0.0"), "cdiVersion is not known"),
+            ("no version", spec({"deviceNodes": [ZERO]}, cdiVersion=None), "cdiVersion is not known"),
+            ("too many parts", spec({"deviceNodes": [{"path": "/dev/t/%d" % i, "hostPath": "/dev/zero"} for i in range(65)]}), "too many parts"),
+            ("too many variables", spec({"env": ["V%d=1" % i for i in range(33)]}), "too many variables"),
+            ("what is no JSON", "{", "x.json"), ("an alias of YAML", "a: &x 1\nb: *x\n", "x.json"), ("another device", spec({}, name="two"), "no specification")):
+        specs.write(specs.first, "x.json", text)
+        d.policies["dev"]["sandbox"] = {"devices": "durward.test/thing=one", "device_specs": specs.first}
+        r = d.check()
+        t.ok(r.returncode != 0 and why in r.stdout + r.stderr, "refused: " + what, r.stdout, r.stderr)
+    specs.write(specs.first, "x.json", spec({"deviceNodes": [ZERO]}), mode=0o666)
+    t.ok("nobody else may write it" in d.check().stderr, "refused: a specification that anybody may write")
+    specs.write(specs.first, "x.json", spec({"deviceNodes": [ZERO]}))
+    specs.write(specs.first, "y.yml", spec({"deviceNodes": [ZERO]}))
+    t.ok("two specifications" in d.check().stderr, "refused: two specifications of one device in a folder")
+    os.unlink(os.path.join(specs.first, "y.yml"))
+    t.eq(d.check().returncode, 0, "one of them is taken")
+    for more, why in (({"nested": True}, "nested"), ({"backend": "docker", "docker": {"image": "x"}}, "bwrap"),
+                      ({"devices": ["durward.test/thing=one"] * 9}, "at most 8"), ({"devices": "thing"}, "vendor.com/class=name"),
+                      ({"device_specs": "cdi"}, "absolute"), ({"devices": {"nodes": [{"host": "/dev/kmsg", "path": "/etc/x"}]}}, "no device")):
+        d.policies["dev"]["sandbox"] = dict({"devices": "durward.test/thing=one", "device_specs": specs.first}, **more)
+        r = d.check()
+        t.ok(r.returncode != 0 and why in r.stderr, "refused: " + json.dumps(more), r.stderr)
+    d.policies["dev"]["sandbox"] = {"devices": "durward.test/thing=one", "device_specs": specs.first}
+    r = d.run(["true"], ["--policy", "dev", "--backend", "docker", "--image", "x"])
+    t.ok(r.returncode == 125 and "no devices of Durward's" in r.stderr, "an engine's container gets none", r.stderr)
+    specs.write(specs.first, "x.json", spec({"deviceNodes": [ZERO]}, name="gone"))
+    r = d.run(["true"], ["--policy", "dev"])
+    t.ok(r.returncode == 125 and "no specification" in r.stderr, "a device that has gone: no sandbox", r.stderr)
+
+
+def main(t):
+    if not os.path.exists(LIBRARY):
+        raise tap.Skip("no " + LIBRARY)
+    d = durward.Durward(t)
+    d.policy("plain", [])
+    d.policy("dev", [])
+    specs = Specs(t)
+    t.part(works, t, d, specs)
+    if os.geteuid() == 0:
+        t.part(replaced, t, d, specs)
+    else:
+        t.skip("a node that is replaced", "needs root")
+    t.part(refused, t, d, specs)
+
+
+tap.run(main, timeout=120)

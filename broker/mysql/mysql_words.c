@@ -43,6 +43,13 @@ bool mysql_function_writes(struct slice name)
     return mysql_is_one(name, all, ARRAY_LEN(all));
 }
 
+/* What the server tells of a session's state. */
+static bool is_tracking(struct slice name)
+{
+    static const char word[] = "session_track_";
+    return name.n >= sizeof word && slice_ieq_str((struct slice){name.p, sizeof word - 1}, word);
+}
+
 bool mysql_setting_free(struct slice name)
 {
     static const char *const all[] = {"autocommit",
@@ -84,10 +91,6 @@ bool mysql_setting_free(struct slice name)
                                       "query_cache_type",
                                       "rand_seed1",
                                       "rand_seed2",
-                                      "session_track_schema",
-                                      "session_track_state_change",
-                                      "session_track_system_variables",
-                                      "session_track_transaction_info",
                                       "sort_buffer_size",
                                       "sql_auto_is_null",
                                       "sql_big_selects",
@@ -105,7 +108,7 @@ bool mysql_setting_free(struct slice name)
                                       "unique_checks",
                                       "updatable_views_with_limit",
                                       "wait_timeout"};
-    return mysql_is_one(name, all, ARRAY_LEN(all));
+    return mysql_is_one(name, all, ARRAY_LEN(all)) || is_tracking(name);
 }
 
 bool mysql_setting_charset(struct slice name)

@@ -223,7 +223,7 @@ def python_holds(text):
         return str(e)
     source = ""
     for part in ("durward/__init__", "durward_deepagents/__init__", "durward_frameworks/openai_agents", "durward_frameworks/autogen",
-                 "durward_frameworks/smolagents"):
+                 "durward_frameworks/smolagents", "durward_frameworks/openai_sandbox", "durward_frameworks/crewai"):
         with open(os.path.join(durward.TOP, "sdk/python/src", part + ".py"), encoding="utf-8") as f:
             source += f.read()
     names = [a.name for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").startswith("durward") for a in x.names]

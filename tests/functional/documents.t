@@ -78,6 +78,9 @@ class Reader:
                               preexec_fn=tap.die_with_parent)
 
 
+PROFILES = {n[:-5] for n in os.listdir(os.path.join(durward.TOP, "rules/profiles")) if n.endswith(".yaml")}
+
+
 def commands(text):
     """Each `durward …` of a block as words."""
     for line in text.replace("\\\n", " ").split("\n"):
@@ -89,6 +92,8 @@ def commands(text):
             own = words[:words.index("--")] if "--" in words else words
             ends = [i for i, w in enumerate(own) if w in ("&&", "||", "|", ";", "&", ">")]
             own = own[:ends[0]] if ends else own
+            if own[:1] == ["run"]:  # behind a profile's name stand words of its program's
+                own = own[:next((i + 1 for i, w in enumerate(own) if w in PROFILES), len(own))]
             if own and re.fullmatch("[a-z]+", own[0]):
                 yield own
 

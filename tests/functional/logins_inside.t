@@ -182,7 +182,8 @@ def refused(t, w):
     os.rename(folder, folder + ".away")
     open(folder, "w").close()
     r = w.run("login")
-    t.ok(r.stdout.endswith("502") and "could not be kept" in json.dumps(w.d.kinds("aborted")), "a file that cannot be written: the answer stays outside",
+    said = tap.wait_for(lambda: "could not be kept" in json.dumps(w.d.kinds("aborted")), 5, 0.05)
+    t.ok(r.stdout.endswith("502") and said, "a file that cannot be written: the answer stays outside",
          r.stdout, r.stderr)
     os.unlink(folder)
     os.rename(folder + ".away", folder)

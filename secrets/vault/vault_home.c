@@ -25,6 +25,7 @@ struct saving {
 struct vault_home {
     char owner[VAULT_OWNER_MAX];
     size_t n;
+    struct buf others; /* lines of secrets that this configuration has not */
     LIST_HEAD(, saving) list;
 };
 
@@ -42,6 +43,8 @@ void vault_home_free(struct vault *v)
     struct saving *s;
     while (v->home && (s = LIST_FIRST(&v->home->list)) != NULL)
         saving_free(v->home, s);
+    if (v->home)
+        buf_free(&v->home->others);
     free(v->home);
     v->home = NULL;
 }
@@ -70,14 +73,27 @@ static bool stays(const struct vault *v, struct slice name)
     return i < v->n && v->secrets[i].mint && derived_stays(v->secrets[i].mint);
 }
 
-/* "NAME BASE64". A name that the configuration has no longer is passed over. -1: no memory. */
+/* Another configuration's with the same home, by a policy of that name: written again as it is. */
+static int keep_line(struct vault *v, struct slice line)
+{
+    return buf_append_slice(&v->home->others, line) < 0 ||
+                   buf_append_str(&v->home->others, "\n") < 0
+               ? -1
+               : 0;
+}
+
+/* "NAME BASE64". -1: no memory. */
 static int take_line(struct vault *v, struct slice line)
 {
     ssize_t blank = slice_find(line, ' ');
     struct slice name = {line.p, blank < 0 ? 0 : (size_t)blank};
     char text[SECRET_NAME_MAX + 1];
     struct buf value;
-    if (name.n == 0 || name.n >= sizeof text || !stays(v, name))
+    if (name.n == 0 || name.n >= sizeof text)
+        return 0;
+    if (vault_index(v, name) == v->n)
+        return keep_line(v, line);
+    if (!stays(v, name))
         return 0;
     snprintf(text, sizeof text, "%.*s", SL(name));
     buf_init_wiped(&value, CAPTURED_VALUE_MAX);
@@ -105,6 +121,7 @@ int vault_home_told(struct vault *v, struct msg *m)
     if (v->home == NULL)
         return -1;
     LIST_INIT(&v->home->list);
+    buf_init_wiped(&v->home->others, CAPTURED_KEPT_MAX + 1); /* the last line may have no end */
     snprintf(v->home->owner, sizeof v->home->owner, "%s|%s", policy, sandbox);
     int r = 0;
     while (kept.n > 0 && r == 0) {
@@ -128,9 +145,25 @@ bool vault_home_takes(const struct channel *c, const char *owner, const struct c
     return any && v->home && strcmp(v->home->owner, owner) == 0;
 }
 
+/* But those that this configuration has by now. */
+static int put_others(struct vault *v, struct buf *to)
+{
+    struct slice rest = buf_slice(&v->home->others);
+    while (rest.n > 0) {
+        size_t n = (size_t)slice_find(rest, '\n') + 1;
+        struct slice name = {rest.p, (size_t)slice_find(rest, ' ')};
+        if (vault_index(v, name) == v->n && buf_append(to, rest.p, n) < 0)
+            return -1;
+        rest = (struct slice){rest.p + n, rest.n - n};
+    }
+    return 0;
+}
+
 /* All that the home has from now on. */
 static int put_all(struct vault *v, struct buf *to)
 {
+    if (put_others(v, to) < 0)
+        return -1;
     for (size_t i = 0; i < v->n; i++) {
         const char *name = vault_entry_name(v->secrets[i].entry);
         struct secret *s = v->secrets[i].mint && derived_stays(v->secrets[i].mint)

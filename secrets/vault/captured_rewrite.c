@@ -73,12 +73,28 @@ static struct slice last_of(struct slice name)
     return name;
 }
 
+/* The same word as another program writes it: accessToken, access-token, Access_Token. */
+static bool same_word(struct slice a, struct slice b)
+{
+    size_t i = 0, k = 0;
+    for (;;) {
+        while (i < a.n && (a.p[i] == '_' || a.p[i] == '-'))
+            i++;
+        while (k < b.n && (b.p[k] == '_' || b.p[k] == '-'))
+            k++;
+        if (i == a.n || k == b.n)
+            return i == a.n && k == b.n;
+        if (ascii_lower(a.p[i++]) != ascii_lower(b.p[k++]))
+            return false;
+    }
+}
+
 bool captured_missed(const struct captured_search *s, struct slice name, struct slice value)
 {
     struct slice last = last_of(name);
     for (size_t i = 0; value.n >= CAPTURED_VALUE_MIN && i < s->n; i++) {
         const char *dot = strrchr(s->fields[i].path, '.');
-        if (last.n && slice_ieq(last, slice_str(dot ? dot + 1 : s->fields[i].path)))
+        if (last.n && same_word(last, slice_str(dot ? dot + 1 : s->fields[i].path)))
             return true;
     }
     return false;

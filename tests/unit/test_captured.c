@@ -108,6 +108,8 @@ static void test_refused(void)
     fails("", "no JSON");
     fails("{\"a\":\"tok-012345678\x7f\"}", "not the text");
     fails("{\"a\":\"" T1 "\"", "no JSON");
+    fails("{\"x\":{\"_A-\":\"" T2 "\"}}", "no path"); /* the same word */
+    fails("{\"x\":{\"A_\":\"" T2 "\"}}", "no path");
     fails("{\"a\":\"" T1 "\"} x", "no JSON");
     fails("{\"a\":\"" T1 "\",\"a\":\"b\"}", "no JSON");
     fails("{\"a\":null,\"A\":\"" T1 "\"}", "where no path");

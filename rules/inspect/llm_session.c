@@ -21,6 +21,7 @@ static const struct {
     {LLM_API_AZURE, "/openai/v1/responses", NULL, LLM_RESPONSES},
     {LLM_API_OPENAI, "/v1/realtime", "model", LLM_EVENTS},
     {LLM_API_OPENAI, "/v1/responses", NULL, LLM_RESPONSES},
+    {LLM_API_OPENAI, "/backend-api/codex/responses", NULL, LLM_RESPONSES}, /* a subscription's */
 };
 
 /* ---- its head ---- */

@@ -50,6 +50,7 @@ static void test_begin(void)
         {"/openai/v1/realtime", "model=gpt-rt", "gpt-rt"},
         {"/v1/responses", "", ""},
         {"/openai/v1/responses", "", ""},
+        {"/backend-api/codex/responses", "", ""},
         {"/v1/realtime", "model=gpt-5", "403 llm model gpt-5"},
         {"/v1/realtime", "", "403 llm no model is named"},
         {"/v1/realtime", "models=gpt-rt", "403 llm no model is named"},

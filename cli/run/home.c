@@ -159,6 +159,21 @@ int home_open(const struct config *config, const char *name, struct home *ret, s
     return r;
 }
 
+/* What cannot be read counts as used. */
+bool home_used(const struct home *h)
+{
+    int fd = openat(h->dir, "home", DIR_FLAGS);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    bool used = d == NULL;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        used = used || (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    return used || faccessat(h->dir, "logins", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void home_laid(struct home *h)
 {
     if (h->renewed && unlinkat(h->dir, "renewed", 0) == 0)

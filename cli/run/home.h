@@ -30,6 +30,8 @@ char *home_folder(const struct config *config, struct err *err);
 /* Made where it is not there yet. Refused while somebody else has it. */
 int home_open(const struct config *config, const char *name, struct home *ret,
               struct err *err) WUNUSED;
+/* Does anything lie in it, or in a login that was made in it? */
+bool home_used(const struct home *h);
 /* The files of the profile were written. */
 void home_laid(struct home *h);
 void home_close(struct home *h); /* zeroed is fine */

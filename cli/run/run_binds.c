@@ -13,6 +13,7 @@
 
 #include "home.h"
 #include "paths.h"
+#include "profile.h"
 #include "registries.h"
 #include "sandbox_spec.h"
 #include "store.h"
@@ -363,7 +364,7 @@ static int add_default(const struct run_options *o, struct run_request *r, struc
     if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
         return err_set(err, ERR_PARSE, "%s is not a directory", dir);
     snprintf(r->cwd, sizeof r->cwd, "%s", dir);
-    if (covered(r, dir))
+    if (covered(r, dir) || o->inside == PROFILE_LOGIN) /* then it only says which home */
         return 0;
     const char *why = run_binds_refused(dir, r->home);
     if (why)
@@ -416,8 +417,21 @@ static int add_volumes(const struct run_options *o, struct run_request *r, struc
     return 0;
 }
 
+/* What lies in a project, or in another place that earlier runs could write, may be instructions
+ * for the program: where a login is made none of it is there. */
+static int check_login(const struct run_options *o, struct err *err)
+{
+    return o->inside == PROFILE_LOGIN && (o->binds.n || o->volumes.n)
+               ? err_set(err, ERR_DENIED,
+                         "--login-inside shows the program nothing of yours: leave out --bind and "
+                         "--volume, and work with --login-kept")
+               : 0;
+}
+
 int run_binds(const struct run_options *o, struct run_request *r, struct err *err)
 {
+    if (check_login(o, err) < 0)
+        return -1;
     set_person(r);
     return set_image(o, r, err) < 0 || add_volumes(o, r, err) < 0 || add_explicit(o, r, err) < 0
                ? -1

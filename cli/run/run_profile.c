@@ -41,6 +41,7 @@ int run_profile_load(struct run_options *o, struct run_profile *ret, struct err 
                        "--%s: the profile '%s' does not say how its program logs in", word,
                        profile_name(ret->profile));
     ret->inside = o->inside;
+    ret->begins = o->inside == PROFILE_LOGIN;
     return ret->profile ? 0 : -1;
 }
 
@@ -138,6 +139,11 @@ static int add_home(const struct run_options *o, const struct config *c, struct 
     }
     if (home_open(c, name, &p->home, err) < 0)
         return -1;
+    if (p->begins && home_used(&p->home))
+        return err_set(err, ERR_DENIED,
+                       "--login-inside begins with an empty home, and something lies in '%s': "
+                       "`durward home rm %s` removes it, --home NAME takes another one",
+                       name, name);
     for (size_t i = 0; i < r->n_binds; i++)
         if (strcmp(r->binds[i].target, r->home) == 0)
             return err_set(err, ERR_DENIED, "a bind and the kept home have the same place: %s",
@@ -157,7 +163,11 @@ int run_profile_home(const struct run_options *o, const struct config *c, struct
         return 0;
     if (add_home(o, c, p, r, err) < 0)
         return -1;
-    return p->profile ? add_files(c, p, r, err) : 0;
+    if (p->profile && add_files(c, p, r, err) < 0)
+        return -1;
+    if (p->begins) /* the project named the home, and is not there */
+        memcpy(r->cwd, r->home, sizeof r->cwd);
+    return 0;
 }
 
 void run_profile_done(struct run_profile *p)

@@ -12,6 +12,7 @@ struct run_profile {
     char *file;              /* where it was read from; NULL: built in */
     bool logged_in;          /* by its program's login file */
     bool inside;             /* it logs in by itself */
+    bool begins;             /* and that login is made in this run */
     struct home home;
 };
 

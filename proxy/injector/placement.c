@@ -5,6 +5,7 @@
 #include "placement_slots.h"
 #include "guard_internal.h"
 #include "http1_head.h"
+#include "media_type.h"
 #include "secret.h"
 
 #include <openssl/evp.h>
@@ -79,13 +80,15 @@ static enum placement_body body_kind_of(const struct head *h)
     if (h->body == BODY_NONE || type == NULL || http_head_count(h, "content-type") > 1 ||
         http_head_find(h, "content-encoding"))
         return PLACEMENT_NO_BODY;
-    ssize_t semicolon = slice_find(type->value, ';');
-    struct slice t = slice_trim(
-        (struct slice){type->value.p, semicolon < 0 ? type->value.n : (size_t)semicolon});
-    if (slice_ieq(t, SLICE("application/x-www-form-urlencoded")))
+    switch (media_type_form(type->value)) {
+    case MEDIA_TYPE_JSON:
+        return PLACEMENT_JSON;
+    case MEDIA_TYPE_FORM:
         return PLACEMENT_FORM;
-    bool suffix = t.n > 5 && slice_ieq((struct slice){t.p + t.n - 5, 5}, SLICE("+json"));
-    return suffix || slice_ieq(t, SLICE("application/json")) ? PLACEMENT_JSON : PLACEMENT_NO_BODY;
+    case MEDIA_TYPE_OTHER:
+        break;
+    }
+    return PLACEMENT_NO_BODY;
 }
 
 /* The gate takes the slot out; one that did not is not believed. */
@@ -213,12 +216,14 @@ const char *placement_check(const struct placement *f, const struct head *h,
     if (body->state == BODY_BUFFER_WHOLE &&
         !placement_slots_hold(c, f->body, &f->marks, buf_slice(&body->body)))
         return "secret_blocked";
-    bool beside = c->beside[0];
-    if (beside && (body->state != BODY_BUFFER_WHOLE ||
-                   !placement_slots_beside(c, f->body, buf_slice(&body->body))))
+    enum placement_described described = PLACEMENT_NOT_DESCRIBED;
+    if (c->beside[0] && body->state == BODY_BUFFER_WHOLE)
+        described = placement_slots_beside(c, f->body, &f->marks, buf_slice(&body->body));
+    if (c->beside[0] && described == PLACEMENT_NOT_DESCRIBED)
         return "secret_blocked";
+    bool without = c->beside[0] ? described == PLACEMENT_WITHOUT : c->captured;
     unsigned n = count_marks(f, h, body);
-    return n == c->count || (n == 0 && c->captured && !beside) ? NULL : "placeholder_count";
+    return n == c->count || (n == 0 && without) ? NULL : "placeholder_count";
 }
 
 bool placement_wanted(const struct placement *f, const struct head *h,

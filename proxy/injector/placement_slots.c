@@ -256,70 +256,134 @@ struct named {
     struct slice name, text; /* text.p NULL: it is none */
 };
 
-static bool none_twice(const struct named *all, size_t n)
+struct fields {
+    struct named list[FIELDS_MAX];
+    size_t n;
+};
+
+static const struct named *find_field(const struct fields *all, struct slice name)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (slice_ieq(all[i].name, all[k].name))
-                return false;
-    return true;
+    for (size_t i = 0; i < all->n; i++)
+        if (slice_eq(all->list[i].name, name))
+            return &all->list[i];
+    return NULL;
 }
 
-/* Each "NAME=TEXT" line. */
-static bool all_there(const struct credential *c, const struct named *all, size_t n)
+static bool is_mark(const struct injector_channel_marks *marks, struct slice text)
+{
+    for (unsigned i = 0; i < marks->n; i++)
+        if (slice_eq_str(text, marks->text[i]))
+            return true;
+    return false;
+}
+
+/* The slots that are there have a mark and nothing else. -1: one has not, else how many. */
+static int marked_slots(const struct credential *c, enum placement_body kind,
+                        const struct injector_channel_marks *marks, const struct fields *all)
+{
+    const char *rest = c->slots;
+    struct slice slot;
+    int n = 0;
+    while (next_slot(&rest, &slot)) {
+        bool pointer = slot.p[0] == '/';
+        if (pointer != (kind == PLACEMENT_JSON))
+            continue;
+        const struct named *f = find_field(all, (struct slice){slot.p + pointer, slot.n - pointer});
+        if (f && (f->text.p == NULL || !is_mark(marks, f->text)))
+            return -1;
+        n += f != NULL;
+    }
+    return n;
+}
+
+/* What any reader takes for itself. */
+static bool text_plain(struct slice text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] < ' ' || text.p[i] > '~')
+            return false;
+    return text.p != NULL;
+}
+
+/* One body of the rule's: from *rest up to the line "|" or the end each "NAME=TEXT" is there, a
+ * "?NAME" may be. -1: it is not so, else how many were. */
+static int described(const char **rest, const struct fields *all)
+{
+    struct slice want;
+    int n = 0;
+    bool ok = true;
+    while (next_slot(rest, &want) && want.p[0] != '|') {
+        bool free = want.p[0] == '?';
+        ssize_t eq = free ? -1 : slice_find(want, '=');
+        struct slice name = {want.p + free, (eq < 0 ? want.n : (size_t)eq) - free};
+        const struct named *f = find_field(all, name);
+        if (free)
+            ok = ok && (f == NULL || text_plain(f->text));
+        else
+            ok = ok && f && f->text.p &&
+                 slice_eq(f->text, (struct slice){want.p + eq + 1, want.n - (size_t)eq - 1});
+        n += f != NULL;
+    }
+    return ok ? n : -1;
+}
+
+/* Nothing stands there but what the rule names. */
+static enum placement_described is_described(const struct credential *c, enum placement_body kind,
+                                             const struct injector_channel_marks *marks,
+                                             const struct fields *all)
 {
     const char *rest = c->beside;
-    struct slice want;
-    while (next_slot(&rest, &want)) {
-        size_t i = 0, eq = (size_t)slice_find(want, '=');
-        struct slice text = {want.p + eq + 1, want.n - eq - 1};
-        while (i < n && !slice_eq(all[i].name, (struct slice){want.p, eq}))
-            i++;
-        if (i == n || all[i].text.p == NULL || !slice_eq(all[i].text, text))
-            return false;
-    }
-    return true;
+    int slots = marked_slots(c, kind, marks, all);
+    int fields = described(&rest, all);
+    if (slots > 0 && fields >= 0 && (size_t)(slots + fields) == all->n)
+        return PLACEMENT_WITH_MARK;
+    fields = *rest ? described(&rest, all) : -1;
+    return slots == 0 && fields >= 0 && (size_t)fields == all->n ? PLACEMENT_WITHOUT
+                                                                 : PLACEMENT_NOT_DESCRIBED;
 }
 
-static bool json_beside(const struct credential *c, struct slice body)
+static bool json_fields(const json_t *v, struct fields *ret)
 {
-    struct named all[FIELDS_MAX];
     const char *key;
-    json_t *v = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL), *item;
-    size_t n = 0;
-    bool ok = json_is_object(v) && json_object_size(v) <= FIELDS_MAX;
-    if (ok)
-        json_object_foreach(v, key, item) all[n++] =
-            (struct named){slice_str(key), {json_string_value(item), json_string_length(item)}};
-    ok = ok && none_twice(all, n) && all_there(c, all, n);
-    json_decref(v);
-    return ok;
+    json_t *item;
+    if (!json_is_object(v) || json_object_size(v) > FIELDS_MAX)
+        return false;
+    json_object_foreach((json_t *)(uintptr_t)v, key, item) ret->list[ret->n++] =
+        (struct named){slice_str(key), {json_string_value(item), json_string_length(item)}};
+    return true;
 }
 
 /* Names and what stands beside have no escapes; what else is there may. */
-static bool form_beside(const struct credential *c, struct slice body)
+static bool form_fields(struct slice body, struct fields *ret)
 {
-    struct named all[FIELDS_MAX];
-    size_t n = 0;
     while (body.n > 0) {
         ssize_t and = slice_find(body, '&');
         struct slice part = {body.p, and < 0 ? body.n : (size_t) and };
         ssize_t is = slice_find(part, '=');
-        if (is <= 0 || n == FIELDS_MAX || slice_find(part, ';') >= 0)
-            return false;
-        struct slice name = {part.p, (size_t)is};
-        if (slice_find(name, '%') >= 0 || slice_find(name, '+') >= 0)
-            return false;
-        all[n++] = (struct named){name, {part.p + is + 1, part.n - (size_t)is - 1}};
         size_t gone = part.n + (and >= 0);
         body = (struct slice){body.p + gone, body.n - gone};
+        if (part.n == 0)
+            continue;
+        struct slice name = {part.p, is < 0 ? part.n : (size_t)is};
+        if (is <= 0 || ret->n == FIELDS_MAX || slice_find(part, ';') >= 0 || find_field(ret, name))
+            return false;
+        ret->list[ret->n++] = (struct named){name, {part.p + is + 1, part.n - (size_t)is - 1}};
     }
-    return none_twice(all, n) && all_there(c, all, n);
+    return true;
 }
 
-bool placement_slots_beside(const struct credential *c, enum placement_body kind, struct slice body)
+enum placement_described placement_slots_beside(const struct credential *c,
+                                                enum placement_body kind,
+                                                const struct injector_channel_marks *marks,
+                                                struct slice body)
 {
-    return kind == PLACEMENT_JSON   ? json_beside(c, body)
-           : kind == PLACEMENT_FORM ? form_beside(c, body)
-                                    : false;
+    struct fields all = {.n = 0};
+    if (kind == PLACEMENT_NO_BODY)
+        return PLACEMENT_NOT_DESCRIBED;
+    json_t *v =
+        kind == PLACEMENT_JSON ? json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    bool ok = kind == PLACEMENT_JSON ? json_fields(v, &all) : form_fields(body, &all);
+    enum placement_described r = ok ? is_described(c, kind, marks, &all) : PLACEMENT_NOT_DESCRIBED;
+    json_decref(v);
+    return r;
 }

@@ -12,9 +12,13 @@
 bool placement_slots_hold(const struct credential *c, enum placement_body kind,
                           const struct injector_channel_marks *marks, struct slice body);
 
-/* Are the fields beside it there, at the top of the body, with their very texts? Not where any
- * field of the top is there twice, or in another case: an origin may read either. */
-bool placement_slots_beside(const struct credential *c, enum placement_body kind,
-                            struct slice body);
+/* Is the body one of those that the rule describes: at its top its fields alone, each once, with
+ * their texts, and in the one with the secret a mark and nothing else in each of the slots? A name
+ * that is not the rule's an origin may read as one that is (in another case, folded, cut). */
+enum placement_described { PLACEMENT_NOT_DESCRIBED = 0, PLACEMENT_WITH_MARK, PLACEMENT_WITHOUT };
+enum placement_described placement_slots_beside(const struct credential *c,
+                                                enum placement_body kind,
+                                                const struct injector_channel_marks *marks,
+                                                struct slice body);
 
 #endif

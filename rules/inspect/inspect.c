@@ -3,6 +3,7 @@
 #include "inspect_internal.h"
 #include "llm.h"
 #include "mcp.h"
+#include "media_type.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,24 +40,9 @@ int inspect_json(struct slice body, json_t **ret, struct inspect_result *why)
     return -1;
 }
 
-/* A parameter of a media type. Another charset than UTF-8 makes other text of the same bytes. */
-static bool parameter_ok(struct slice p)
-{
-    ssize_t eq = slice_find(p, '=');
-    if (eq <= 0)
-        return p.n == 0;
-    struct slice name = slice_trim((struct slice){p.p, (size_t)eq});
-    struct slice value = slice_trim((struct slice){p.p + eq + 1, p.n - (size_t)eq - 1});
-    if (!slice_ieq_str(name, "charset"))
-        return true;
-    return slice_ieq_str(value, "utf-8") || slice_ieq_str(value, "\"utf-8\"") ||
-           slice_ieq_str(value, "utf8");
-}
-
 static enum media media_of(struct slice type)
 {
-    if (slice_ieq_str(type, "application/json") ||
-        (type.n > 5 && slice_ieq_str((struct slice){type.p + type.n - 5, 5}, "+json")))
+    if (media_type_is_json(type))
         return MEDIA_JSON;
     if (slice_ieq_str(type, "application/graphql"))
         return MEDIA_GRAPHQL;
@@ -75,7 +61,8 @@ enum media inspect_media(const struct inspect_request *r)
     while (semi >= 0) {
         rest = (struct slice){rest.p + semi + 1, rest.n - (size_t)semi - 1};
         semi = slice_find(rest, ';');
-        if (!parameter_ok(slice_trim((struct slice){rest.p, semi < 0 ? rest.n : (size_t)semi})))
+        if (!media_type_parameter_ok(
+                slice_trim((struct slice){rest.p, semi < 0 ? rest.n : (size_t)semi})))
             return MEDIA_OTHER;
     }
     return m;

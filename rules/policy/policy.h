@@ -78,8 +78,9 @@ struct credential {
     unsigned places;    /* placeholder: enum credential_place; else 0 */
     const char *slots;  /* placeholder: the fields of a body, one a line: JSON pointers
                          * ("/a/b") and names of a form's; "" for none */
-    const char *beside; /* placeholder: fields of the body and their texts, NAME=TEXT, one a
-                         * line; "" for none */
+    const char *beside; /* placeholder: the other fields of the body and their texts, NAME=TEXT, or
+                         * ?NAME for one that may be there, one a line; behind a line | those of a
+                         * body without it; "" for none */
     unsigned count;     /* placeholder: how often it must stand there; signature: seconds
                          * until it expires, 0 for never */
     const char *region, *service; /* aws: the only ones that are signed for; "" for any */

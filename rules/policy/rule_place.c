@@ -155,40 +155,70 @@ static int read_place_name(struct arena *a, const struct node *n, struct credent
 static const struct key placeholder_keys[] = {
     KEY("secret", AS(name), "", ""), KEY("in", OWN, "", ""),
     KEY("name", AS(text), "", ""),   KEY("count", UINT(1, PLACE_COUNT_MAX), "", ""),
-    KEY("beside", OWN, "", ""),
+    KEY("beside", OWN, "", ""),      KEY("or", OWN, "", ""),
 };
 
-/* { NAME: TEXT }: what else the body has to hold. */
-static int read_beside(struct arena *a, const struct node *n, struct credential *c, struct err *err)
+/* { NAME: TEXT }, or { NAME: "*" } for what may be there with any text: lines "NAME=TEXT" and
+ * "?NAME". */
+static int read_fields(const struct node *all, char *put, size_t size, struct err *err)
 {
-    struct node all, at;
+    struct node at;
     const char *text;
-    char put[1024] = "";
-    if (!node_get(n, "beside", &all))
-        return 0;
-    if (c->places != PLACE_BODY)
-        return node_fail(&all, err, "'beside' goes with 'in: { body: FIELD }' alone");
-    if (node_is_object(&all, err) < 0)
+    if (node_is_object(all, err) < 0)
         return -1;
-    for (void *it = json_object_iter(all.value); it; it = json_object_iter_next(all.value, it)) {
+    for (void *it = json_object_iter(all->value); it; it = json_object_iter_next(all->value, it)) {
         size_t used = strlen(put);
-        node_get(&all, json_object_iter_key(it), &at);
+        node_get(all, json_object_iter_key(it), &at);
         if (node_string(&at, &text, err) < 0)
             return -1;
-        if (!plain_name_ok(at.key) || !plain_name_ok(text))
-            return node_fail(
-                &at, err, "a field and its text have letters, digits, _ . - ~ here, at most 128");
-        int length =
-            snprintf(put + used, sizeof put - used, "%s%s=%s", used ? "\n" : "", at.key, text);
-        if ((size_t)length >= sizeof put - used)
+        bool free = strcmp(text, "*") == 0;
+        if (!plain_name_ok(at.key) || (!free && !plain_name_ok(text)))
+            return node_fail(&at, err,
+                             "a field and its text have letters, digits, _ . - ~ here, at most "
+                             "128; the text * is any");
+        int length = snprintf(put + used, size - used, "%s%s%s%s%s", used ? "\n" : "",
+                              free ? "?" : "", at.key, free ? "" : "=", free ? "" : text);
+        if ((size_t)length >= size - used)
             return node_fail(&at, err, "too many fields");
     }
+    return put[0] && put[strlen(put) - 1] != '|' ? 0
+                                                 : node_fail(all, err, "'%s' is empty", all->key);
+}
+
+/* The names of a body that is described are those of its top. */
+static int slots_at_top(const struct node *n, const struct credential *c, struct err *err)
+{
+    for (const char *at = c->slots; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : "") {
+        size_t len = strcspn(at, "\n");
+        if (at[0] == '/' && strcspn(at + 1, "/~") < len - 1)
+            return node_fail(n, err, "beside '%s' the field is one of the body's top", n->key);
+    }
+    return 0;
+}
+
+/* What else the body has to hold, and what one without the secret is. */
+static int read_beside(struct arena *a, const struct node *n, struct credential *c, struct err *err)
+{
+    struct node all, other;
+    char put[2048] = "";
+    bool has_other = node_get(n, "or", &other);
+    if (!node_get(n, "beside", &all))
+        return has_other ? node_fail(&other, err, "'or' goes with 'beside'") : 0;
+    if (c->places != PLACE_BODY)
+        return node_fail(&all, err, "'beside' goes with 'in: { body: FIELD }' alone");
+    if (slots_at_top(&all, c, err) < 0 || read_fields(&all, put, sizeof put - 8, err) < 0)
+        return -1;
+    if (has_other) {
+        snprintf(put + strlen(put), sizeof put - strlen(put), "\n|");
+        if (read_fields(&other, put, sizeof put, err) < 0)
+            return -1;
+    }
     c->beside = arena_str(a, put);
-    return put[0] ? 0 : node_fail(&all, err, "'beside' is empty");
+    return 0;
 }
 
 /* { secret: SECRET, in: header|query|path|{ body: FIELD } or a list, name: NAME, count: N,
- * beside: { NAME: TEXT } } */
+ * beside: { NAME: TEXT }, or: { NAME: TEXT } } */
 static int read_placeholder(struct arena *a, const struct node *n, const json_t *secrets,
                             struct credential *c, struct err *err)
 {
@@ -204,7 +234,15 @@ static int read_placeholder(struct arena *a, const struct node *n, const json_t 
         node_key_uint(n, placeholder_keys, "count", &c->count, err) < 0 ||
         read_beside(a, n, c, err) < 0)
         return -1;
-    return rule_secret_read(a, &secret, secrets, NULL, &c->secret, err);
+    if (rule_secret_read(a, &secret, secrets, NULL, &c->secret, err) < 0)
+        return -1;
+    return json_object_get(json_object_get(json_object_get(secrets, c->secret), "captured"),
+                           "claims")
+               ? node_fail(&secret, err,
+                           "'%s' has 'claims': what its sandbox gets for it holds more than its "
+                           "placeholder; send it as bearer or in a header",
+                           c->secret)
+               : 0;
 }
 
 static const struct key aws_keys[] = {

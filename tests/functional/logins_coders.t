@@ -18,6 +18,7 @@ from harness import agents, durward, models, origin, scan, tap, terminal  # noqa
 
 AUTH = "https://api.openai.com/auth"
 ACCOUNT = "acct-door"
+CLIENT = {"claude": "9d1c250a-e61b-44d9-88ed-5944d1962f5e", "codex": "app_EMoamEEZ73f0CkXaXp7hrann"}  # of the programs, as anybody sees
 MARK = "T=$(sed -n 's/.*\"%s\": *\"\\([^\"]*\\)\".*/\\1/p' ~/.claude/.credentials.json ~/.codex/auth.json 2>/dev/null)\n"
 # With what stands in its file, also when that is gone.
 CALL = (MARK + "[ -z \"$T\" ] || echo \"$T\" >mark; curl -sS -o /dev/null -w '%%{http_code}' -H \"Authorization: Bearer $(cat mark)\" %s")
@@ -86,23 +87,54 @@ class Vendor:
     def shell(self, script):
         return self.command("--profile", self.agent.name, "--", "sh", "-c", script)
 
+    def begins(self, url):
+        """Where a login is made: without the project, in an empty home, and with no token but its own."""
+        t, name = self.t, self.agent.name
+        open(os.path.join(self.d.work, "planted"), "w").close()
+        ask = json.dumps({"grant_type": "refresh_token", "client_id": CLIENT[name], "refresh_token": "theirs"})
+        script = "[ \"$PWD\" = \"$HOME\" ] && [ ! -e %s/planted ] && echo alone; curl -sS -o /dev/null -w '%%{http_code}' -H 'Content-Type: application/json' -d '%s' %s"
+        r = self.command("--profile", name, "--home", "other", "--", "sh", "-c", script % (self.d.work, ask, url), how="--login-inside")
+        t.ok(r.stdout == "alone\n403" and not self.asked, "%s: its login begins without the project, and for no token of another account" % name,
+             r.stdout, r.stderr, self.asked)
+        r = self.command("--profile", name, "--home", "other", "--", "true", how="--login-inside")
+        t.ok(r.returncode == 125 and "durward home rm other" in r.stderr, "%s: nor in a home that was used" % name, r.stdout, r.stderr)
+        r = self.command("--profile", name, "--bind", self.d.work, "--", "true", how="--login-inside")
+        t.ok(r.returncode == 125 and "leave out --bind" in r.stderr, "%s: nor with a bind" % name, r.stdout, r.stderr)
+
     def other(self, url):
         """Nobody inside can log in to another account by the rules of a login that is there."""
         t, name = self.t, self.agent.name
         field = {"claude": "refreshToken", "codex": "refresh_token"}[name]
-        code = '"grant_type":"authorization_code","code":"theirs","client_id":"x"'
-        bodies = ('{%s}' % code, '{%s,"refresh_token":"M"}' % code, '{"grant_type":"refresh_token","refresh_token":"theirs"}',
-                  '{"grant_type":"refresh_token","refresh_token":"M","refresh_token":"theirs"}',
-                  '{"grant_type":"refresh_token","Grant_Type":"authorization_code","code":"theirs","refresh_token":"M"}',
-                  '{"refresh_token":"M"}')
-        script = MARK % field + "post() { sed \"s/M/$T/\" | curl -sS -o /dev/null -w '%%{http_code} ' -H \"Content-Type: $1\" --data-binary @- '%s'$2; }\n" % url
-        script += "".join("post application/json <<'END'\n%s\nEND\n" % x for x in bodies)
-        script += "post application/json '?grant_type=authorization_code' <<'END'\n{\"grant_type\":\"refresh_token\",\"refresh_token\":\"M\"}\nEND\n"
-        script += "post application/x-www-form-urlencoded <<'END'\ngrant_type=authorization_code&code=theirs\nEND\npost text/plain </dev/null\n"
+        whole = '"grant_type":"refresh_token","client_id":"%s","refresh_token":"@"' % CLIENT[name]
+        code = '"grant_type":"authorization_code","code":"theirs","client_id":"%s"' % CLIENT[name]
+        form = "grant_type=refresh_token&client_id=%s&refresh_token=@" % CLIENT[name]
+        bodies = ['{%s}' % code, '{%s,"refresh_token":"@"}' % code, '{%s}' % whole.replace('"@"', '"theirs"'), '{%s}' % whole.replace("@", "theirs.@"),
+                  '{%s,"refresh_token":"theirs"}' % whole, '{%s,"Grant_Type":"authorization_code"}' % whole, '{"refresh_token":"@"}',
+                  '{%s}' % whole.replace(CLIENT[name], "another"), '{%s,"refresh_to\\u212aen":"theirs"}' % whole, '{%s,"expires_in":31536000}' % whole,
+                  '{%s,"audience":"other"}' % whole, '{%s,"grant[type":"authorization_code"}' % whole,
+                  '{%s}' % whole.replace("@", "\\u0064~")]
+        cases = [("application/json", "", x) for x in bodies]
+        cases += [("application/json", "?grant_type=authorization_code", "{%s}" % whole), ("text/plain", "", ""),
+                  ("application/x-www-form-urlencoded", "", "grant_type=authorization_code&code=theirs"),
+                  ("application/x-www-form-urlencoded", "", form + "&grant.type=authorization_code")]
+        cases += [(x, "", '{%s,"scope":"&grant_type=authorization_code&code=theirs&y="}' % whole) for x in
+                  ("application/x-www-form-urlencoded,x/y+json", "application/x-www-form-urlencoded x/y+json", "application/x-www-form-urlencoded+json",
+                   "multipart/form-data+json; boundary=z", "application/json;charset=utf-7")]
+        script = MARK % field + "post() { sed \"s/@/$T/;s/~/${T#d}/\" | curl -sS -o /dev/null -w '%%{http_code} ' -H \"Content-Type: $1\" --data-binary @- '%s'\"$2\"; }\n" % url
+        script += "".join("post '%s' '%s' <<'END'\n%s\nEND\n" % x for x in cases)
         before = len(self.asked)
         r = self.shell(script)
-        t.ok(r.stdout.split() == ["403"] * 9 and len(self.asked) == before,
-             "%s: no code and no token of another account is exchanged there" % name, r.stdout, r.stderr, self.asked[before:])
+        t.ok(r.stdout.split() == ["403"] * len(cases) and len(self.asked) == before,
+             "%s: no code and no token of another account is exchanged there" % name, list(zip(r.stdout.split(), cases)), r.stderr, self.asked[before:])
+
+    def narrow(self, text, calls):
+        """Its token goes where its program works with the model, and nowhere else. calls: method, URL, body, status."""
+        script = MARK % text
+        for method, url, body, _ in calls:
+            sent = "-H 'Content-Type: application/json' -d '%s'" % json.dumps(body) if body else ""
+            script += "curl -sS -o /dev/null -w '%%{http_code} ' -X %s -H \"Authorization: Bearer $T\" %s '%s'\n" % (method, sent, url)
+        r = self.shell(script)
+        self.t.eq(r.stdout.split(), [x[3] for x in calls], "%s: its token goes to the model, and not to what else the account has" % self.agent.name)
 
     def work(self, here):
         """The task, in a run of its own, which begins with a refresh."""
@@ -149,6 +181,12 @@ class Claude(Vendor):
                 "scope": "user:inference user:profile user:sessions:claude_code",
                 "account": {"uuid": "u-1", "email_address": "me@door.example"}, "organization": {"uuid": "o-1", "name": "Door"}}
 
+    def on_platform(self, req, conn):
+        if req.path == "/v1/oauth/hello":
+            conn.reply(req, 200, {})
+        else:
+            self.on_token(req, conn)
+
     def on_api(self, req, conn):
         if req.get("authorization") not in ["Bearer " + x for x in self.issued]:
             conn.reply(req, 401, {"type": "error", "error": {"type": "authentication_error", "message": "who?"}})
@@ -157,7 +195,7 @@ class Claude(Vendor):
                                   "organization": {"uuid": "o-1", "organization_type": "claude_max", "rate_limit_tier": "t"}})
         elif req.path == "/api/oauth/claude_cli/roles":
             conn.reply(req, 200, {"organization_role": "admin", "workspace_role": None, "organization_name": "Door"})
-        elif req.method == "GET" and req.path == "/v1/door":
+        elif req.method == "GET" and req.path == "/v1/models/door":
             conn.reply(req, 200, {})
         else:
             self.model(req, conn)
@@ -167,9 +205,8 @@ def claude(t):
     v = Claude(t, "claude")
     v.model = models.anthropic(v.run.task)
     api = v.double("api.anthropic.com", v.on_api)
-    v.double("platform.claude.com", v.on_token)
-    v.d.policy("agent", [])
-    v.d.save()
+    v.double("platform.claude.com", v.on_platform)
+    v.begins("https://platform.claude.com/v1/oauth/token")
     a = v.agent
     env = dict(v.d.env, TERM="xterm", PATH=os.path.dirname(os.path.join(a.folder, a.program)) + ":" + a.variables()["PATH"])
     env.pop("DISPLAY", None)
@@ -191,8 +228,16 @@ def claude(t):
     t.ok('"accessToken":"dwd_' in r.stdout.replace(" ", "") and '"refreshToken":"dwd_' in r.stdout.replace(" ", ""),
          "claude: its file holds placeholders", r.stdout)
     v.other("https://platform.claude.com/v1/oauth/token")
+    base = "https://api.anthropic.com"
+    v.narrow("accessToken", [("GET", base + "/v1/models/door", None, "200"), ("GET", "https://platform.claude.com/v1/oauth/hello", None, "403")] +
+             [(m, base + p, b, "403") for m, p, b in (
+                 ("POST", "/v1/environments", {"a": 1}), ("GET", "/v1/code/sessions", None), ("GET", "/v1/sessions", None), ("GET", "/v1/vaults", None),
+                 ("POST", "/v1/tunnels", {"a": 1}), ("GET", "/v1/organizations/me", None), ("POST", "/v1/files", {"a": 1}), ("DELETE", "/v1/models/x", None),
+                 ("GET", "/api/oauth/organizations/o-1", None), ("POST", "/v1/messages", {"model": "m", "mcp_servers": [{"url": "https://x"}]}))])
+    r = v.shell("curl -sS -o /dev/null -w '%{http_code}' https://platform.claude.com/v1/oauth/hello")
+    t.eq(r.stdout, "200", "claude: it may ask whether its vendor can be reached")
     v.work(api)
-    v.end("accessToken", "https://api.anthropic.com/v1/door", ["claude", "auth", "logout"])
+    v.end("accessToken", "https://api.anthropic.com/v1/models/door", ["claude", "auth", "logout"])
 
 
 class Codex(Vendor):
@@ -229,6 +274,7 @@ def codex(t):
     v.model = models.chatgpt(v.run.task, ACCOUNT)
     api = v.double("chatgpt.com", v.on_api)
     v.double("auth.openai.com", v.on_auth)
+    v.begins("https://auth.openai.com/oauth/token")
     r = v.command("codex", "login", "--device-auth", how="--login-inside")
     t.ok(r.returncode == 0 and "DOOR-1234" in r.stdout + r.stderr and len(v.issued) == 1 and not v.wrong,
          "codex: a device's code logs it in", r.stdout, r.stderr, v.wrong, v.d.kinds("denied"))
@@ -242,6 +288,12 @@ def codex(t):
              "codex: its %s says what it reads, without a signature" % name, tokens)
     t.ok(tokens["refresh_token"].startswith("dwd_"), "codex: its refresh token is a placeholder", tokens)
     v.other("https://auth.openai.com/oauth/token")
+    base = "https://chatgpt.com/backend-api"
+    ask = {"model": "m", "input": "x", "stream": True}
+    v.narrow("access_token", [("GET", base + "/wham/door", None, "200"), ("GET", base + "/ps/mcp", None, "403"), ("POST", base + "/wham/door", {"a": 1}, "403")] +
+             [("POST", base + "/codex/responses", dict(ask, tools=[x]), "403") for x in (
+                 {"type": "mcp", "server_label": "a", "server_url": "https://x"}, {"type": "mcp", "server_label": "a", "connector_id": "connector_gmail"},
+                 {"type": "web_search"})])
     v.work(api)
     v.end("access_token", "https://chatgpt.com/backend-api/wham/door", ["codex", "logout"])
 

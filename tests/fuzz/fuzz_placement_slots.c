@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct credential credential = {.slots = "/a\n/b/0\n/c~1d/e~0\nuser\npass",
-                                             .beside = "user=a"};
+                                             .beside = "x=a\n?y\n|\nz=1"};
 static const char *const pointers[] = {"/a", "/b/0", "/c~1d/e~0"};
 static const struct injector_channel_marks marks = {.n = 2, .text = {"MARK-ONE", "TWO+MARK"}};
 
@@ -97,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice body = {(const char *)data + 1, size - 1};
     enum placement_body kind = data[0] & 1 ? PLACEMENT_JSON : PLACEMENT_FORM;
     bool holds = placement_slots_hold(&credential, kind, &marks, body);
-    (void)placement_slots_beside(&credential, kind, body);
+    enum placement_described described = placement_slots_beside(&credential, kind, &marks, body);
+    require(described != PLACEMENT_WITHOUT || !marked(body.p, body.n) || !holds);
     require(holds || marked(body.p, body.n));
     if (holds && kind == PLACEMENT_JSON)
         json_is(body);

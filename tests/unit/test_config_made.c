@@ -141,6 +141,10 @@ static void captured_claims(void)
     snprintf(text, sizeof text, CLAIMS, "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p");
     config_unref(good(text));
 #undef CLAIMS
+    says(V "secrets:\n  x: { captured: { claims: [exp] } }\npolicies:\n  p:\n    rules:\n"
+           "      - { allow: a.com, with: { placeholder: { secret: x, in: { body: /t } } }, "
+           "capture: { t: x } }\n",
+         7, "holds more than its placeholder");
 }
 
 /* A login at an MCP server: its token goes there alone. */

@@ -1,5 +1,6 @@
 /* Fields of bodies into which a secret may go: marks anywhere else, or where two readers could see
  * them in two places, are refused. */
+#include "media_type.h"
 #include "placement_slots.h"
 #include "tap_main.h"
 
@@ -184,54 +185,185 @@ static void test_random(void)
     CU_ASSERT(good > 200 && bad > 10000);
 }
 
-/* What else has to stand there, once and as it is. */
+/* M stands for the mark. */
+static enum placement_described described(const struct credential *c, enum placement_body kind,
+                                          const char *text)
+{
+    struct injector_channel_marks marks = {.n = 1};
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    snprintf(marks.text[0], sizeof marks.text[0], "%s", mark);
+    for (; *text; text++)
+        CU_ASSERT_EQUAL_FATAL(*text == 'M' ? buf_append_str(&b, mark) : buf_append(&b, text, 1), 0);
+    enum placement_described r = placement_slots_beside(c, kind, &marks, buf_slice(&b));
+    buf_free(&b);
+    return r;
+}
+
+/* Nothing else stands there than what is named, once and as it is. */
+struct beside_row {
+    const char *text;
+    enum placement_described want;
+};
+
+#define YES(text)                 \
+    {                             \
+        text, PLACEMENT_WITH_MARK \
+    }
+#define WITHOUT(text)           \
+    {                           \
+        text, PLACEMENT_WITHOUT \
+    }
+#define NO(text)                      \
+    {                                 \
+        text, PLACEMENT_NOT_DESCRIBED \
+    }
+#define FIRST "{\"grant\":\"refresh\",\"v\":\"1\",\"token\":\"M\""
+
+static const struct beside_row json_rows[] = {
+    YES(FIRST "}"),
+    YES(FIRST ",\"scope\":\"a b:c\"}"),
+    YES("{\"gr\\u0061nt\":\"refresh\",\"v\":\"\\u0031\",\"token\":\"M\"}"), /* one to all */
+    WITHOUT("{\"grant\":\"code\"}"),
+    WITHOUT("{\"grant\":\"code\",\"c\":\"https://a.b/c?d=e\"}"),
+    NO("{\"grant\":\"code\",\"token\":\"M\"}"),
+    NO("{\"grant\":\"code\",\"token\":\"theirs\"}"),
+    NO("{\"grant\":\"code\",\"v\":\"1\"}"),
+    NO("{\"grant\":\"refresh\",\"v\":\"1\"}"),
+    NO("{\"grant\":\"refresh\",\"v\":\"1\",\"token\":\"theirs\"}"),
+    NO("{\"grant\":\"refresh\",\"v\":\"1\",\"token\":\"theirs.M\"}"),
+    NO("{\"grant\":\"refresh\",\"v\":\"1\",\"token\":\"M \"}"),
+    NO("{\"grant\":\"refresh\",\"v\":\"1\",\"token\":null}"),
+    NO("{\"grant\":\"refresh\",\"token\":\"M\"}"),
+    NO("{\"grant\":\"refresh\",\"v\":1,\"token\":\"M\"}"),
+    NO("{\"grant\":\"refresh\",\"v\":\"12\",\"token\":\"M\"}"),
+    NO("{\"grant\":\"none\",\"v\":\"1\",\"token\":\"M\"}"),
+    NO(FIRST ",\"grant\":\"refresh\"}"),
+    NO(FIRST ",\"gr\\u0061nt\":\"code\"}"),
+    NO(FIRST ",\"Grant\":\"code\"}"),
+    NO(FIRST ",\"to\\u212aen\":\"x\"}"), /* some fold this K */
+    NO(FIRST ",\"\u017fcope\":\"x\"}"),  /* and this s */
+    NO(FIRST ",\"grant[type\":\"code\"}"),
+    NO(FIRST ",\"grant.type\":\"code\"}"),
+    NO(FIRST ",\"grant\\u0000\":\"code\"}"),
+    NO(FIRST ",\"[]\":\"code\"}"),
+    NO(FIRST ",\"\":\"code\"}"),
+    NO(FIRST ",\"other\":\"x\"}"),
+    NO(FIRST ",\"scope\":\"\\n\"}"),
+    NO(FIRST ",\"scope\":\"\\u00e9\"}"),
+    NO(FIRST ",\"scope\":[\"a\"]}"),
+    NO(FIRST ",\"scope\":1}"),
+    NO(FIRST "} x"),
+    NO("[\"grant\",\"refresh\"]"),
+    NO("{}"),
+    NO(""),
+};
+
+static const struct beside_row form_rows[] = {
+    YES("grant=refresh&v=1&token=M&scope=a%20b+c"),
+    YES("&v=1&&token=M&grant=refresh&"),
+    WITHOUT("grant=code&c=a%3Db"),
+    NO("grant=refresh&v=1"),
+    NO("grant=refresh&token=M"),
+    NO("grant=refresh&v=1&token=theirs"),
+    NO("grant=refresh&v=1&token=theirs.M"),
+    NO("grant=refresh&v=1&token=M+"),
+    NO("grant=refresh&v=1&token=M&grant=refresh"),
+    NO("grant=refresh&v=1&token=M&token=M"),
+    NO("grant=refresh&v=1&token=M&Grant=code"),
+    NO("grant=refresh&v=1&token=M&gr%61nt=code"),
+    NO("grant=refresh&v=1&token=M&grant+=code"),
+    NO("grant=refresh&v=1&token=M;grant=code"),
+    NO("grant=refresh&v=1&token=M&scope=1;grant=code"),
+    NO("grant=refresh&v=1&token=M&scope=\n"),
+    NO("grant=refresh&v=1&token=M&=x"),
+    NO("grant=refresh&v=1&token=M&scope"),
+    NO("grant=refresh&v=1&token=M&other=x"),
+    NO(""),
+};
+
+#undef YES
+#undef WITHOUT
+#undef NO
+#undef FIRST
+
+static void all_described(enum placement_body kind, const struct beside_row *rows, size_t n)
+{
+    static const struct credential c = {.slots = "/token\ntoken",
+                                        .beside = "grant=refresh\nv=1\n?scope\n|\ngrant=code\n?c"};
+    for (size_t i = 0; i < n; i++) {
+        enum placement_described r = described(&c, kind, rows[i].text);
+        if (r != rows[i].want)
+            printf("# %s\n", rows[i].text);
+        CU_ASSERT_EQUAL(r, rows[i].want);
+    }
+}
+
 static void test_beside(void)
 {
-    static const struct credential c = {.beside = "grant=refresh\nv=1"};
-    static const struct {
-        enum placement_body kind;
-        const char *text;
-        bool good;
-    } rows[] = {
-        {PLACEMENT_JSON,
-         "{\"grant\":\"refresh\",\"v\":\"1\",\"token\":\"x\",\"n\":[{\"grant\":1}]}", true},
-        {PLACEMENT_JSON, "{\"gr\\u0061nt\":\"refresh\",\"v\":\"\\u0031\"}",
-         true}, /* the same to all */
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\"}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":1}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":\"12\"}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"code\",\"v\":\"1\"}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"code\",\"grant\":\"refresh\",\"v\":\"1\"}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"gr\\u0061nt\":\"code\",\"v\":\"1\"}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"Grant\":\"code\",\"v\":\"1\"}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":\"1\",\"token\":1,\"TOKEN\":2}", false},
-        {PLACEMENT_JSON, "{\"grant\":\"refresh\",\"v\":\"1\"} x", false},
-        {PLACEMENT_JSON, "[\"grant\",\"refresh\"]", false},
-        {PLACEMENT_JSON, "", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&token=a%20b+c", true},
-        {PLACEMENT_FORM, "v=1&grant=refresh&", true},
-        {PLACEMENT_FORM, "grant=refresh", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&grant=code", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&Grant=code", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&gr%61nt=code", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&grant+=code", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1;grant=code", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&x=1;grant=code", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&=x", false},
-        {PLACEMENT_FORM, "grant=refresh&v=1&grant", false},
-        {PLACEMENT_FORM, "", false},
-        {PLACEMENT_NO_BODY, "grant=refresh&v=1", false},
-    };
-    char many[2000] = "grant=refresh&v=1";
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        bool r = placement_slots_beside(&c, rows[i].kind, slice_str(rows[i].text));
-        if (r != rows[i].good)
-            printf("# %s\n", rows[i].text);
-        CU_ASSERT_EQUAL(r, rows[i].good);
-    }
-    for (int n = 2; n <= 65; n++) { /* of at most 64 fields */
-        CU_ASSERT_EQUAL(placement_slots_beside(&c, PLACEMENT_FORM, slice_str(many)), n <= 64);
+    static const struct beside_row none = {"grant=refresh&v=1&token=M", PLACEMENT_NOT_DESCRIBED};
+    all_described(PLACEMENT_JSON, json_rows, ARRAY_LEN(json_rows));
+    all_described(PLACEMENT_FORM, form_rows, ARRAY_LEN(form_rows));
+    all_described(PLACEMENT_NO_BODY, &none, 1);
+}
+
+/* Of at most 64 fields. */
+static void test_beside_many(void)
+{
+    char many[2000] = "token=M&grant=refresh", names[2000] = "grant=refresh";
+    for (int n = 3; n <= 65; n++) {
         snprintf(many + strlen(many), sizeof many - strlen(many), "&a%d=1", n);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "\n?a%d", n);
+        const struct credential c = {.slots = "token", .beside = names};
+        CU_ASSERT_EQUAL(described(&c, PLACEMENT_FORM, many),
+                        n <= 64 ? PLACEMENT_WITH_MARK : PLACEMENT_NOT_DESCRIBED);
+        CU_ASSERT_EQUAL(described(&c, PLACEMENT_FORM, "grant=refresh"), PLACEMENT_NOT_DESCRIBED);
+    }
+}
+
+/* Where servers differ in what they take a type for, it is none. */
+static void test_types(void)
+{
+    static const struct {
+        const char *text;
+        enum media_form want;
+    } rows[] = {
+        {"application/json", MEDIA_TYPE_JSON},
+        {"Application/JSON ; charset=UTF-8", MEDIA_TYPE_JSON},
+        {"application/json; charset=\"utf-8\"", MEDIA_TYPE_JSON},
+        {"application/json;", MEDIA_TYPE_JSON},
+        {"application/json; odata=verbose", MEDIA_TYPE_JSON},
+        {"application/vnd.api+json", MEDIA_TYPE_JSON},
+        {"application/x-www-form-urlencoded", MEDIA_TYPE_FORM},
+        {"application/x-www-form-urlencoded; charset=utf-8", MEDIA_TYPE_FORM},
+        {"application/x-www-form-urlencoded,x/y+json", MEDIA_TYPE_OTHER},
+        {"application/x-www-form-urlencoded x/y+json", MEDIA_TYPE_OTHER},
+        {"application/x-www-form-urlencoded+json", MEDIA_TYPE_OTHER},
+        {"application/x-Form+json", MEDIA_TYPE_OTHER},
+        {"multipart/form-data+json", MEDIA_TYPE_OTHER},
+        {"multipart/x+json", MEDIA_TYPE_OTHER},
+        {"application/json, text/plain", MEDIA_TYPE_OTHER},
+        {"application/json text/plain", MEDIA_TYPE_OTHER},
+        {"application/json; charset=utf-7", MEDIA_TYPE_OTHER},
+        {"application/json; charset=utf-8; charset=utf-8", MEDIA_TYPE_OTHER},
+        {"application/json; charset", MEDIA_TYPE_OTHER},
+        {"application/json; charset*=utf-7", MEDIA_TYPE_OTHER},
+        {"application/json; charset =utf-7", MEDIA_TYPE_OTHER},
+        {"application/json; boundary=a", MEDIA_TYPE_OTHER},
+        {"application/json; a=\"b; charset=utf-7\"", MEDIA_TYPE_OTHER},
+        {"application/json; a=b c", MEDIA_TYPE_OTHER},
+        {"a/b/c+json", MEDIA_TYPE_OTHER},
+        {"/x+json", MEDIA_TYPE_OTHER},
+        {"a/+json", MEDIA_TYPE_OTHER},
+        {"a+json", MEDIA_TYPE_OTHER},
+        {"+json", MEDIA_TYPE_OTHER},
+        {"text/plain", MEDIA_TYPE_OTHER},
+        {"", MEDIA_TYPE_OTHER},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (media_type_form(slice_str(rows[i].text)) != rows[i].want)
+            printf("# %s\n", rows[i].text);
+        CU_ASSERT_EQUAL(media_type_form(slice_str(rows[i].text)), rows[i].want);
     }
 }
 
@@ -241,6 +373,8 @@ void suite_placement_slots(void)
     CU_add_test(s, "JSON: one of the fields, and no other", test_json);
     CU_add_test(s, "forms: one of the fields, and no other", test_forms);
     CU_add_test(s, "what stands beside", test_beside);
+    CU_add_test(s, "fields are bounded", test_beside_many);
+    CU_add_test(s, "media types", test_types);
     CU_add_test(s, "generated texts against another reader", test_random);
 }
 

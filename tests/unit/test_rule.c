@@ -451,7 +451,17 @@ static void beside(void)
     struct policy *p = good(W("'in':{'body':'/r'},'beside':{'grant':'refresh','v':'1'}"));
     CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->credential->beside, "grant=refresh\nv=1");
     policy_free(p);
+    p = good(W("'in':{'body':['/r','r']},'beside':{'grant':'refresh','scope':'*'},"
+               "'or':{'code':'*','grant':'code'}"));
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->credential->beside,
+                           "grant=refresh\n?scope\n|\n?code\ngrant=code");
+    policy_free(p);
     says(W("'in':'path','beside':{'a':'b'}"), "goes with 'in: { body: FIELD }' alone");
+    says(W("'in':{'body':['r','/r/s']},'beside':{'a':'b'}"), "one of the body's top");
+    says(W("'in':{'body':'/r~1s'},'beside':{'a':'b'}"), "one of the body's top");
+    says(W("'in':{'body':'/r'},'or':{'a':'b'}"), "'or' goes with 'beside'");
+    says(W("'in':{'body':'/r'},'beside':{'a':'b'},'or':{}"), "'or' is empty");
+    says(W("'in':{'body':'/r'},'beside':{'a':'b'},'or':{'c':'**'}"), "letters, digits");
     says(W("'in':[{'body':'/r'},'path'],'beside':{'a':'b'}"), "goes with");
     says(W("'in':{'body':'/r'},'beside':{}"), "'beside' is empty");
     says(W("'in':{'body':'/r'},'beside':'a'"), "must be a mapping");

@@ -9,6 +9,7 @@
 #include "back_request.h"
 #include "back_scrub.h"
 #include "imap_answer.h"
+#include "imap_did.h"
 #include "imap_response.h"
 #include "io.h"
 
@@ -22,8 +23,6 @@ enum {
     IMAP_WRITTEN_MAX = IMAP_OUT_MAX + 2 * BROKER_PACKET_MAX,
     IMAP_DOWN_MAX = 4 * IMAP_IO,
     IMAP_CLEAN_MAX = 3 * IMAP_IO,
-    IMAP_DID_MAX = 64, /* commands by mailbox that are on record */
-    IMAP_DID_NAME = 200,
 };
 
 struct imap_back {
@@ -59,11 +58,6 @@ enum session_turn {
     TURN_END,      /* the command's end */
 };
 
-struct imap_did {
-    char what[IMAP_DID_NAME]; /* "fetch/INBOX" */
-    uint64_t n;
-};
-
 struct imap_session {
     struct imap_back *of;
     struct back_request request;
@@ -91,8 +85,7 @@ struct imap_session {
     struct imap_responses responses;
     struct buf down, status; /* for the front, in this order; status n 0: none */
     uint64_t n_commands;
-    struct imap_did did[IMAP_DID_MAX];
-    size_t n_did;
+    struct imap_did did;
     LIST_ENTRY(imap_session) entry;
 };
 

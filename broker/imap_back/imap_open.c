@@ -17,17 +17,13 @@ static void put_session(void *arg, struct record *r)
     record_put_str(r, RF_USER, s->login.user);
 }
 
-/* "select/INBOX:1 fetch/INBOX:12": commands, at which mailboxes, and how often. */
 static void put_end(void *arg, struct record *r)
 {
     const struct imap_session *s = arg;
     struct buf b;
     buf_init(&b, RECORD_FIELD_MAX);
-    for (size_t i = 0; i < s->n_did; i++)
-        if (buf_printf(&b, "%s%s:%llu", i ? " " : "", s->did[i].what,
-                       (unsigned long long)s->did[i].n) < 0)
-            break;
-    record_put(r, RF_STATEMENTS, buf_slice(&b));
+    if (imap_did_put(&s->did, &b) == 0)
+        record_put(r, RF_STATEMENTS, buf_slice(&b));
     record_put_u64(r, RF_COUNT, s->n_commands);
     buf_free(&b);
 }

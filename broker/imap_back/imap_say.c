@@ -40,40 +40,16 @@ static int on_lie(struct imap_session *s)
 
 /* ---- the record ---- */
 
-/* As the record has it; what of a long name is behind its bound is cut off. */
-static void show_name(const struct buf *name, char text[IMAP_DID_NAME])
-{
-    struct buf b;
-    buf_init(&b, 4 * 3 * IMAP_NAME_MAX);
-    if (imap_name_show(buf_slice(name), &b) < 0)
-        buf_clear(&b);
-    snprintf(text, IMAP_DID_NAME, "%.*s", SL(buf_slice(&b)));
-    buf_free(&b);
-}
-
 static void count(struct imap_session *s)
 {
     const struct imap_command *c = &s->command;
-    char name[IMAP_DID_NAME] = "", what[IMAP_DID_NAME];
-    struct buf b;
-    size_t i = 0;
+    char name[IMAP_DID_NAME] = "";
     if (c->n_folders > 0)
-        show_name(&c->folder[c->n_folders - 1], name);
+        imap_did_name(buf_slice(&c->folder[c->n_folders - 1]), name);
     else if (c->verb >= IMAP_VERB_SEARCH && c->verb <= IMAP_VERB_EXPUNGE)
         memcpy(name, s->selected, sizeof name);
-    buf_init(&b, 2 * IMAP_DID_NAME);
-    if (imap_command_show(c, slice_str(name), &b) < 0)
-        buf_clear(&b);
-    snprintf(what, sizeof what, "%.*s", SL(buf_slice(&b)));
-    buf_free(&b);
     s->n_commands++;
-    while (i < s->n_did && strcmp(s->did[i].what, what) != 0)
-        i++;
-    if (i == IMAP_DID_MAX)
-        return;
-    if (i == s->n_did)
-        memcpy(s->did[s->n_did++].what, what, sizeof what);
-    s->did[i].n++;
+    imap_did_count(&s->did, c->verb, name);
 }
 
 /* ---- to the server ---- */
@@ -110,7 +86,7 @@ static int start(struct imap_session *s, int read)
     }
     s->selecting[0] = 0;
     if (c->verb == IMAP_VERB_SELECT || c->verb == IMAP_VERB_EXAMINE)
-        show_name(&c->folder[0], s->selecting);
+        imap_did_name(buf_slice(&c->folder[0]), s->selecting);
     count(s);
     s->message = c->size;
     buf_clear(&s->up);

@@ -2,6 +2,7 @@
  * a server answers. */
 #include "imap_answer.h"
 #include "imap_command.h"
+#include "imap_did.h"
 #include "imap_response.h"
 #include "imap_text.h"
 
@@ -329,6 +330,68 @@ static void test_answers(void)
               !s.xoauth2);
 }
 
+static const char *did(const struct imap_did *d)
+{
+    static char text[2048 + 1];
+    struct buf out;
+    buf_init(&out, sizeof text - 1);
+    CU_ASSERT_EQUAL(imap_did_put(d, &out), 0);
+    snprintf(text, sizeof text, "%.*s", SL(buf_slice(&out)));
+    buf_free(&out);
+    return text;
+}
+
+/* The sandbox says names of any length, and as many as it likes. */
+static void test_did(void)
+{
+    static struct imap_did d;
+    char name[IMAP_DID_NAME], said[IMAP_NAME_MAX + 1];
+    memset(&d, 0, sizeof d);
+    CU_ASSERT_STRING_EQUAL(did(&d), "");
+    imap_did_count(&d, IMAP_VERB_FETCH, "INBOX");
+    imap_did_count(&d, IMAP_VERB_FETCH, "INBOX");
+    imap_did_count(&d, IMAP_VERB_NOOP, "");
+    imap_did_count(&d, IMAP_VERB_APPEND, "Sent");
+    CU_ASSERT_STRING_EQUAL(did(&d), "noop:1 append/Sent:1 fetch/INBOX:2");
+    memset(&d, 0, sizeof d);
+    for (int i = 0; i < 80; i++) {
+        snprintf(name, sizeof name, "%02d", i);
+        imap_did_count(&d, IMAP_VERB_STATUS, name);
+    }
+    imap_did_count(&d, IMAP_VERB_EXPUNGE, "INBOX"); /* it takes the place of a name that was read */
+    CU_ASSERT(strstr(did(&d), "status/*:17 expunge/INBOX:1 status/00:1 ") == did(&d));
+    memset(&d, 0, sizeof d);
+    for (unsigned v = IMAP_VERB_NOOP; v < IMAP_VERBS; v++)
+        for (int i = 0; i < 12; i++) {
+            snprintf(name, sizeof name, "%0*d", IMAP_DID_NAME - 1, i);
+            imap_did_count(&d, (enum imap_verb)v, i ? name : "");
+        }
+    for (unsigned v = IMAP_VERB_NOOP; v < IMAP_VERBS; v++) {
+        struct imap_command c = {.verb = (enum imap_verb)v};
+        struct buf b;
+        buf_init(&b, 64);
+        CU_ASSERT(imap_command_show(&c, SLICE("*"), &b) == 0 && buf_append(&b, ":", 2) == 0);
+        CU_ASSERT(strstr(did(&d), (const char *)buf_data(&b)) != NULL);
+        buf_free(&b);
+    }
+    memset(said, 'x', sizeof said);
+    said[IMAP_NAME_MAX] = 0;
+    imap_did_name((struct slice){said, IMAP_DID_NAME - 1}, name);
+    CU_ASSERT(strlen(name) == IMAP_DID_NAME - 1 && strchr(name, '~') == NULL);
+    for (size_t at = 0; at < 4; at++) { /* none is cut within "%22" */
+        char other[IMAP_DID_NAME];
+        memset(said + at, '"', sizeof said - 1 - at);
+        imap_did_name(slice_str(said), name);
+        const char *end = strchr(name, '~');
+        CU_ASSERT_FATAL(end != NULL && strlen(end) == 17);
+        CU_ASSERT(end - name > 175 && (end[-3] == '%' || end[-1] == 'x'));
+        said[IMAP_NAME_MAX - 1] = 'y';
+        imap_did_name(slice_str(said), other);
+        CU_ASSERT_STRING_NOT_EQUAL(name, other);
+        memset(said, 'x', IMAP_NAME_MAX);
+    }
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("imap", NULL, NULL);
@@ -339,4 +402,5 @@ void tap_suites(void)
     CU_add_test(s, "literals", test_literals);
     CU_add_test(s, "names", test_names);
     CU_add_test(s, "answers", test_answers);
+    CU_add_test(s, "what a session did", test_did);
 }

@@ -58,52 +58,6 @@ int imap_answer_read(struct slice line, struct imap_answer *ret)
     return 0;
 }
 
-/* "[CAPABILITY IMAP4rev1 ...] ready" -> "ready" */
-static struct slice without_code(struct slice text)
-{
-    static const char *const ours[] = {"CAPABILITY", "REFERRAL"};
-    struct slice s = text;
-    if (!imap_take(&s, '['))
-        return text;
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
-        struct slice word = s;
-        ssize_t end = slice_find(s, ']');
-        if (end >= 0 && imap_take_word(&word, ours[i]))
-            return slice_trim((struct slice){s.p + end + 1, s.n - (size_t)end - 1});
-    }
-    return text;
-}
-
-int imap_answer_text(struct slice text, struct buf *out)
-{
-    text = without_code(text);
-    if (text.n == 0 || text.n > IMAP_SAID_MAX)
-        text = SLICE("done");
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        if ((unsigned char)c < 0x20 || (unsigned char)c >= 0x7f)
-            c = '?';
-        if (c == '}' && i + 1 == text.n)
-            c = ')';
-        if (buf_append(out, &c, 1) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* ---- data ---- */
-
-/* May the sandbox know of it? Names in no form of ours only where any name is let in. */
-static bool name_allowed(const struct imap_terms *t, struct slice said)
-{
-    struct buf name;
-    buf_init(&name, IMAP_NAME_MAX * 4);
-    bool ok = t->n_folders == 0 ||
-              (imap_name_read(said, &name) == 0 && imap_folder_allowed(t, buf_slice(&name)));
-    buf_free(&name);
-    return ok;
-}
-
 /* A list in brackets of atoms, flags and numbers, in which nothing else can hide. */
 static bool take_plain_list(struct slice *s, struct slice *ret)
 {
@@ -119,6 +73,109 @@ static bool take_plain_list(struct slice *s, struct slice *ret)
             return false;
     *s = (struct slice){s->p + end + 1, s->n - (size_t)end - 1};
     return true;
+}
+
+/* ---- what a server says in words ---- */
+
+enum code_holds { CODE_BARE = 0, CODE_NUMBERS, CODE_FLAGS };
+
+/* Those that say something of mailboxes, messages or a command. */
+static const struct {
+    const char *name;
+    enum code_holds holds;
+} codes[] = {
+    {"READ-ONLY", CODE_BARE},
+    {"READ-WRITE", CODE_BARE},
+    {"TRYCREATE", CODE_BARE},
+    {"UIDNEXT", CODE_NUMBERS},
+    {"UIDVALIDITY", CODE_NUMBERS},
+    {"UNSEEN", CODE_NUMBERS},
+    {"PERMANENTFLAGS", CODE_FLAGS},
+    {"APPENDUID", CODE_NUMBERS},
+    {"COPYUID", CODE_NUMBERS},
+    {"UIDNOTSTICKY", CODE_BARE},
+    {"CLOSED", CODE_BARE},
+    {"HIGHESTMODSEQ", CODE_NUMBERS},
+    {"NOMODSEQ", CODE_BARE},
+    {"BADCHARSET", CODE_BARE},
+    {"PARSE", CODE_BARE},
+    {"ALERT", CODE_BARE},
+    {"UNAVAILABLE", CODE_BARE},
+    {"AUTHENTICATIONFAILED", CODE_BARE},
+    {"AUTHORIZATIONFAILED", CODE_BARE},
+    {"EXPIRED", CODE_BARE},
+    {"PRIVACYREQUIRED", CODE_BARE},
+    {"CONTACTADMIN", CODE_BARE},
+    {"NOPERM", CODE_BARE},
+    {"INUSE", CODE_BARE},
+    {"EXPUNGEISSUED", CODE_BARE},
+    {"CORRUPTION", CODE_BARE},
+    {"SERVERBUG", CODE_BARE},
+    {"CLIENTBUG", CODE_BARE},
+    {"CANNOT", CODE_BARE},
+    {"LIMIT", CODE_BARE},
+    {"OVERQUOTA", CODE_BARE},
+    {"TOOBIG", CODE_BARE},
+    {"ALREADYEXISTS", CODE_BARE},
+    {"NONEXISTENT", CODE_BARE},
+    {"HASCHILDREN", CODE_BARE},
+};
+
+/* " 1 4:7,9", or nothing */
+static bool take_numbers(struct slice *s, struct slice *ret)
+{
+    size_t n = 0;
+    while (n < s->n && s->p[n] && strchr("0123456789:,* ", s->p[n]) != NULL)
+        n++;
+    *ret = *s;
+    return n == s->n;
+}
+
+int imap_answer_code(struct slice text, struct buf *out)
+{
+    struct slice word, more = SLICE("");
+    ssize_t end = slice_find(text, ']');
+    if (end < 0 || text.n > IMAP_SAID_MAX || !imap_take(&text, '['))
+        return 0;
+    text.n = (size_t)end - 1;
+    if (!imap_take_atom(&text, &word))
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        if (!slice_ieq_str(word, codes[i].name))
+            continue;
+        struct slice rest = text;
+        if ((codes[i].holds == CODE_NUMBERS && !take_numbers(&rest, &more)) ||
+            (codes[i].holds == CODE_FLAGS &&
+             (!imap_take(&rest, ' ') || !take_plain_list(&rest, &more) || rest.n > 0)))
+            return 0;
+        return buf_printf(out, "[%s%s%.*s]", codes[i].name, codes[i].holds == CODE_FLAGS ? " " : "",
+                          SL(more));
+    }
+    return 0;
+}
+
+int imap_answer_text(const struct imap_answer *a, struct buf *out)
+{
+    size_t had = buf_len(out);
+    if (imap_answer_code(a->text, out) < 0 || (buf_len(out) > had && buf_append(out, " ", 1) < 0))
+        return -1;
+    return buf_append_str(out, a->kind == IMAP_ANSWER_BYE     ? "the server ends the session"
+                               : strcmp(a->status, "OK") == 0 ? "done"
+                               : strcmp(a->status, "NO") == 0 ? "the server refuses it"
+                                                              : "the server cannot read it");
+}
+
+/* ---- data ---- */
+
+/* May the sandbox know of it? Names in no form of ours only where any name is let in. */
+static bool name_allowed(const struct imap_terms *t, struct slice said)
+{
+    struct buf name;
+    buf_init(&name, IMAP_NAME_MAX * 4);
+    bool ok = t->n_folders == 0 ||
+              (imap_name_read(said, &name) == 0 && imap_folder_allowed(t, buf_slice(&name)));
+    buf_free(&name);
+    return ok;
 }
 
 static bool put_name(struct slice *s, const struct imap_terms *t, struct buf *out, bool *hidden)
@@ -223,7 +280,7 @@ int imap_answer_put(const struct imap_answer *a, const struct imap_terms *t, str
         return put_data(a->text, t, out);
     if (a->kind != IMAP_ANSWER_STATUS)
         return 0;
-    return buf_printf(out, "* %s ", a->status) < 0 || imap_answer_text(a->text, out) < 0
+    return buf_printf(out, "* %s ", a->status) < 0 || imap_answer_text(a, out) < 0
                ? -1
                : buf_append(out, "\r\n", 2);
 }

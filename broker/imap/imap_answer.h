@@ -27,9 +27,11 @@ struct imap_answer {
 
 /* line: with its end. -1: it is none. */
 int imap_answer_read(struct slice line, struct imap_answer *ret);
-/* A server's words without what is between it and us alone (CAPABILITY, REFERRAL), in plain signs,
- * of which no reader takes the end for a literal's. */
-int imap_answer_text(struct slice text, struct buf *out) WUNUSED;
+/* The response code of a text, "[UIDNEXT 4]"; nothing where it has none of those that are carried.
+ */
+int imap_answer_code(struct slice text, struct buf *out) WUNUSED;
+/* What a sandbox gets of the server's text (tagged, STATUS, BYE): its code, and words of ours. */
+int imap_answer_text(const struct imap_answer *a, struct buf *out) WUNUSED;
 /* DATA and STATUS as the sandbox gets it, with its end; nothing where the rule has not what it
  * names. -1: it cannot be read, or memory. */
 int imap_answer_put(const struct imap_answer *a, const struct imap_terms *t, struct buf *out);

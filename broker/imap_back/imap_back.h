@@ -7,7 +7,6 @@
 #include "back_link.h"
 #include "back_login.h"
 #include "back_request.h"
-#include "back_scrub.h"
 #include "imap_answer.h"
 #include "imap_did.h"
 #include "imap_response.h"
@@ -22,7 +21,7 @@ enum {
     IMAP_IO = BACK_LINK_IO,
     IMAP_WRITTEN_MAX = IMAP_OUT_MAX + 2 * BROKER_PACKET_MAX,
     IMAP_DOWN_MAX = 4 * IMAP_IO,
-    IMAP_CLEAN_MAX = 3 * IMAP_IO,
+    IMAP_CAME_MAX = 3 * IMAP_IO,
 };
 
 struct imap_back {
@@ -80,8 +79,7 @@ struct imap_session {
     char selected[IMAP_DID_NAME], selecting[IMAP_DID_NAME]; /* mailboxes */
     bool *gone;                                             /* set when it is */
     /* the server's */
-    struct back_scrub scrubs[BACK_LOGIN_WORDS];
-    struct buf clean; /* without what it was given */
+    struct buf came;
     struct imap_responses responses;
     struct buf down, status; /* for the front, in this order; status n 0: none */
     uint64_t n_commands;

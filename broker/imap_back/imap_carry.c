@@ -1,5 +1,4 @@
-/* What comes from the server: without what it was given, taken apart, and what the rule leaves of
- * it handed to the front. */
+/* What comes from the server: taken apart, and what the rule leaves of it handed to the front. */
 #include "imap_back.h"
 
 #include <stdio.h>
@@ -45,9 +44,8 @@ void imap_carry_stop(struct imap_session *s, const char *code, const char *text)
 
 static int put_status(struct imap_session *s, const struct imap_answer *a)
 {
-    return buf_printf(&s->status, "%s ", a->status) < 0 || imap_answer_text(a->text, &s->status) < 0
-               ? -1
-               : 0;
+    return buf_printf(&s->status, "%s ", a->status) < 0 || imap_answer_text(a, &s->status) < 0 ? -1
+                                                                                               : 0;
 }
 
 /* A command's that may end now. */
@@ -68,7 +66,7 @@ static const char *on_running(struct imap_session *s, const struct imap_answer *
         imap_say_ended(s, strcmp(a->status, "OK") == 0);
         return NULL;
     case IMAP_ANSWER_BYE:
-        return buf_append_str(&s->down, "* BYE ") < 0 || imap_answer_text(a->text, &s->down) < 0 ||
+        return buf_append_str(&s->down, "* BYE ") < 0 || imap_answer_text(a, &s->down) < 0 ||
                        buf_append(&s->down, "\r\n", 2) < 0
                    ? "the server says too much"
                    : NULL;
@@ -107,15 +105,15 @@ static int on_whole(struct imap_session *s)
 }
 
 /* Until nothing is left, or the front has to take some first. -1: the session is gone. */
-static int read_clean(struct imap_session *s)
+static int read_came(struct imap_session *s)
 {
-    while (buf_len(&s->clean) > 0 && buf_len(&s->down) < IMAP_IO && buf_len(&s->status) == 0) {
-        struct slice in = buf_slice(&s->clean);
+    while (buf_len(&s->came) > 0 && buf_len(&s->down) < IMAP_IO && buf_len(&s->status) == 0) {
+        struct slice in = buf_slice(&s->came);
         if (in.n > IMAP_IO / 2)
             in.n = IMAP_IO / 2;
         size_t had = in.n;
         enum imap_part part = imap_responses_read(&s->responses, &in, &s->down);
-        buf_drain(&s->clean, had - in.n);
+        buf_drain(&s->came, had - in.n);
         if (part == IMAP_PART_BAD || (s->responses.passing && s->state < SESSION_RUNNING)) {
             imap_carry_stop(s, "upstream_protocol", "an answer of the server's cannot be read");
             return -1;
@@ -126,29 +124,13 @@ static int read_clean(struct imap_session *s)
     return 0;
 }
 
-static int scrub(struct imap_session *s, struct slice in)
-{
-    struct buf some[2];
-    int e = 0;
-    for (size_t i = 0; i < 2; i++)
-        buf_init_wiped(&some[i], IMAP_IO + 4 * BACK_LOGIN_PASSWORD_MAX);
-    for (size_t i = 0; i < BACK_LOGIN_WORDS && e == 0; i++) {
-        struct buf *to = i + 1 < BACK_LOGIN_WORDS ? &some[i] : &s->clean;
-        e = back_scrub_put(&s->scrubs[i], in, to);
-        in = buf_slice(to);
-    }
-    for (size_t i = 0; i < 2; i++)
-        buf_free(&some[i]);
-    return e;
-}
-
 /* 1: budgets leave no more now; -1: the session is gone. */
 static int read_server(struct imap_session *s)
 {
     const struct imap_terms *t = s->request.rule->imap;
     struct buf *in = io_in(s->link.io);
     size_t n = buf_len(in);
-    if (n == 0 || buf_len(&s->clean) >= IMAP_IO || buf_len(&s->down) >= IMAP_IO)
+    if (n == 0 || buf_len(&s->came) >= IMAP_IO || buf_len(&s->down) >= IMAP_IO)
         return 0;
     n = back_request_down_room(&s->request, n);
     if (n == 0)
@@ -158,7 +140,7 @@ static int read_server(struct imap_session *s)
                         "the session has had all the bytes that its rule allows");
         return -1;
     }
-    if (scrub(s, (struct slice){(const char *)buf_data(in), n}) < 0) {
+    if (buf_append(&s->came, buf_data(in), n) < 0) {
         imap_carry_stop(s, "memory", "");
         return -1;
     }
@@ -172,13 +154,13 @@ static void turn(struct imap_session *s)
 {
     do {
         int r = read_server(s);
-        if (r < 0 || read_clean(s) < 0 || !s->link.up)
+        if (r < 0 || read_came(s) < 0 || !s->link.up)
             return;
         if (!send_down(s) || r > 0) {
             io_pause(s->link.io); /* until the front has room, or a budget */
             return;
         }
-    } while (buf_len(io_in(s->link.io)) > 0 || buf_len(&s->clean) > 0);
+    } while (buf_len(io_in(s->link.io)) > 0 || buf_len(&s->came) > 0);
     io_resume(s->link.io);
     if (s->state == SESSION_RUNNING)
         io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);

@@ -23,6 +23,7 @@ static void open_session(struct imap_session *s)
     unsigned seconds = s->request.rule->imap->seconds;
     char has = (char)s->server.has;
     s->state = SESSION_RUNNING;
+    back_login_forget(&s->login);
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
     if (seconds) {
         const struct timeval t = {.tv_sec = (time_t)seconds};
@@ -66,18 +67,6 @@ static void say_login(struct imap_session *s, struct slice password)
     buf_free(&words);
 }
 
-static int keep(struct imap_session *s, struct slice password)
-{
-    if (back_login_keep(&s->login, password) < 0)
-        return -1;
-    for (size_t i = 0; i < BACK_LOGIN_WORDS; i++) {
-        struct slice word = secret_slice(s->login.words[i]);
-        if (word.n >= BACK_SCRUB_LEAST && back_scrub_begin(&s->scrubs[i], word) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static void on_password(void *arg, struct slice password, const struct err *err)
 {
     struct imap_session *s = arg;
@@ -88,7 +77,7 @@ static void on_password(void *arg, struct slice password, const struct err *err)
                             err ? err->text : "the vault gave no password");
         return;
     }
-    if (keep(s, password) < 0) {
+    if (back_login_keep(&s->login, password) < 0) {
         imap_session_refuse(s, "memory", "");
         return;
     }
@@ -134,17 +123,18 @@ static void on_go_on(struct imap_session *s)
 
 /* ---- the server's answers ---- */
 
+/* Of its words none: what it says of a login that it refuses may be that login. */
 static void on_refusal(struct imap_session *s, const struct imap_answer *a)
 {
-    char detail[300];
-    struct buf text;
-    buf_init_wiped(&text, IMAP_SAID_MAX);
-    if (imap_answer_text(a->text, &text) < 0)
-        buf_clear(&text);
-    struct slice said = buf_slice(&text);
-    snprintf(detail, sizeof detail, "the server says %s %.*s", a->status,
-             said.n < 200 ? (int)said.n : 200, said.n ? said.p : "");
-    buf_free(&text);
+    char detail[100];
+    struct buf code;
+    buf_init(&code, IMAP_SAID_MAX + 16);
+    if (imap_answer_code(a->text, &code) < 0)
+        buf_clear(&code);
+    struct slice said = buf_slice(&code);
+    snprintf(detail, sizeof detail, "the server says %s%s%.*s", a->status, said.n ? " " : "",
+             SL(said));
+    buf_free(&code);
     imap_session_refuse(s,
                         s->state == SESSION_STARTTLS ? "upstream_tls"
                         : s->state >= SESSION_AUTH   ? "upstream_login"
@@ -175,7 +165,7 @@ static void on_tagged(struct imap_session *s, const struct imap_answer *a)
         }
         break;
     case SESSION_STARTTLS:
-        if (buf_len(&s->clean) > 0 || buf_len(io_in(s->link.io)) > 0)
+        if (buf_len(&s->came) > 0 || buf_len(io_in(s->link.io)) > 0)
             imap_session_refuse(s, "upstream_protocol",
                                 "the server said more before TLS than it may");
         else

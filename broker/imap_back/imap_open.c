@@ -35,8 +35,6 @@ static void session_free(struct imap_session *s, const char *code)
     back_request_free(&s->request, code);
     back_link_end(&s->link);
     back_login_forget(&s->login);
-    for (size_t i = 0; i < BACK_LOGIN_WORDS; i++)
-        back_scrub_end(&s->scrubs[i]);
     imap_command_free(&s->command);
     imap_responses_free(&s->responses);
     broker_stream_free(s->stream);
@@ -44,7 +42,7 @@ static void session_free(struct imap_session *s, const char *code)
         event_free(s->clock);
     buf_free(&s->said);
     buf_free(&s->up);
-    buf_free(&s->clean);
+    buf_free(&s->came);
     buf_free(&s->down);
     buf_free(&s->status);
     if (s->gone)
@@ -158,9 +156,9 @@ static struct imap_session *session_new(struct imap_back *of, const struct back_
     imap_responses_init(&s->responses);
     buf_init_wiped(&s->said, IMAP_OUT_MAX + BROKER_PACKET_MAX);
     buf_init_wiped(&s->up, IMAP_OUT_MAX + 64);
-    buf_init_wiped(&s->clean, IMAP_CLEAN_MAX);
+    buf_init_wiped(&s->came, IMAP_CAME_MAX);
     buf_init_wiped(&s->down, IMAP_DOWN_MAX);
-    buf_init_wiped(&s->status, IMAP_SAID_MAX + 16);
+    buf_init_wiped(&s->status, IMAP_SAID_MAX + 64);
     LIST_INSERT_HEAD(&of->sessions, s, entry);
     of->n_sessions++;
     return s;

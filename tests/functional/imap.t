@@ -222,9 +222,10 @@ def spoken():
     login = (GREETING, DONE, b"+ \r\n", b"TAG OK x\r\n", DONE)
     said = imap.PASSWORD.encode()
     return [(what, "s%d.example.com" % i, imap.Scripted(*login + texts), wanted) for i, (what, texts, wanted) in enumerate((
-        ("a password that it says", (b"* OK " + said + b"\r\nTAG NO " + said + b" \r\n",), lambda s: imap.PASSWORD not in s and "*" * len(said) in s),
-        ("a password within a message", (b"* 1 FETCH (BODY[] {29}\r\nword: " + said + b"\r\n)\r\nTAG OK x\r\n",),
-         lambda s: imap.PASSWORD not in s and "word: " + "*" * len(said) in s and "b OK" in s),
+        ("a password that it says", (b"* OK " + said + b"\r\n* NO [" + said + b"] x\r\n* BYE " + said + b"\r\nTAG NO [NOPERM] " + said + b" \r\n",),
+         lambda s: imap.PASSWORD not in s and "b NO [NOPERM] the server refuses it" in s),
+        ("data that have its words, which would tell a guess from others", (b"* 1 FETCH (BODY[] {29}\r\nword: " + said + b"\r\n)\r\nTAG OK x\r\n",),
+         lambda s: "word: " + imap.PASSWORD in s and "b OK" in s),
         ("mailboxes that its rule has not", (b"* LIST () \"/\" INBOX\r\n* LIST () \"/\" {6}\r\nSecret\r\n* LSUB () \"/\" \"Secret\"\r\n* STATUS Secret (MESSAGES 4)\r\n"
                                              b"TAG OK x\r\n",), lambda s: "INBOX" in s and "Secret" not in s),
         ("what is between it and us", (b"* CAPABILITY COMPRESS=DEFLATE\r\n* OK [CAPABILITY COMPRESS=DEFLATE] x\r\n* ENABLED X\r\n* ACL Secret x\r\nTAG OK [REFERRAL imap://x/] y\r\n",),
@@ -240,22 +241,26 @@ def more(t, server):
     """Other logins, bounds, and servers of no good. Each has a name of its own."""
     liars, speakers = fakes(), spoken()
     rules = [allow(host=host) for _, host, _, _ in liars] + [allow(host=host, allow_plaintext=True) for _, host, _, _ in speakers]
-    rules += [allow(host="login.example.com", **{"with": {"imap_login": "login"}}), allow(host="wrong.example.com", **{"with": {"imap_login": "wrong"}}),
+    rules += [allow(host="echo.example.com", allow_plaintext=True, **{"with": {"imap_login": "quotes"}}), allow(host="login.example.com", **{"with": {"imap_login": "login"}}), allow(host="wrong.example.com", **{"with": {"imap_login": "wrong"}}),
               allow(host="token.example.com", allow_plaintext=True, **{"with": {"imap_login": "token"}}), allow(host="bare.example.com"),
               allow(host="few.example.com", session_commands=3), allow(host="small.example.com", megabytes=1), allow(host="short.example.com", seconds=1)]
     d = bed(t, "more", rules, server, "login.example.com", "wrong.example.com", "bare.example.com", "few.example.com", "small.example.com", "short.example.com")
-    for name, auth, word in (("login", "login", imap.PASSWORD), ("wrong", "plain", "another-4711"), ("token", "xoauth2", imap.TOKEN)):
+    for name, auth, word in (("login", "login", imap.PASSWORD), ("wrong", "plain", "another-4711"), ("token", "xoauth2", imap.TOKEN), ("quotes", "login", 'an\\other"4711')):
         d.secret(name + "_word", word)
         d.secrets[name] = {"imap_login": {"user": imap.USER, "password": name + "_word", "auth": auth}}
+    echo = imap.Scripted(GREETING, DONE, b'TAG NO [AUTHENTICATIONFAILED] LOGIN "u" "an\\\\other\\"4711": no\r\n')
     token = imap.Scripted(GREETING, DONE, b"+ \r\n", b"TAG OK x\r\n", DONE, b"TAG OK bye\r\n")
     d.resolve.update({host + ":143": fake.address for _, host, fake, _ in liars + speakers})
-    d.resolve["token.example.com:143"] = token.address
+    d.resolve.update({"token.example.com:143": token.address, "echo.example.com:143": echo.address})
     box = durward.Sandbox(d)
     t.ok(last(box, "b NOOP", host="login.example.com").startswith("b OK"), "auth: login")
     said = last(box, host="wrong.example.com")
     t.ok(said.startswith("a NO") and "upstream_login" in said, "a wrong password", said)
     t.ok(last(box, host="token.example.com").startswith("a OK") and b"dXNlcj1hZ2VudEBhY21lLmV4YW1wbGUBYXV0aD1CZWFyZXIg" in b"".join(token.said), "auth: xoauth2",
          repr(token.said))
+    said = last(box, host="echo.example.com")
+    t.ok(said.startswith("a NO") and "the server says NO [AUTHENTICATIONFAILED]: upstream_login" in said and "4711" not in said, "a server that says a login that it refuses", said)
+    t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says NO [AUTHENTICATIONFAILED]"], "of which nothing is on record but its code")
     for what, host, fake, code in liars:
         said = last(box, host=host)
         t.ok(code in said and not any(b"AUTH" in s.upper() or b"LOGIN" in s.upper() for s in fake.said), what, said + repr(fake.said)[:200])

@@ -84,6 +84,9 @@ extern const struct broker_stream_ops smtp_talk_ops;
 /* smtp_login.c */
 void smtp_login_ask(struct smtp_session *s);   /* the password of the vault; then AUTH */
 void smtp_login_proof(struct smtp_session *s); /* SESSION_PROOF: the server wants it */
+/* Of the refusal of a login the status alone, "5.7.8" (RFC 3463), where there is one: its words may
+ * hold that login in any form. */
+void smtp_login_code(const struct smtp_reply *r, char *text, size_t size);
 /* A server's words without what it was given, for a front and for the log; a text of at most size
  * bytes. */
 void smtp_login_scrub(const struct smtp_session *s, const struct smtp_reply *r, char *text,

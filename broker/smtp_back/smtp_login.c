@@ -54,6 +54,34 @@ void smtp_login_ask(struct smtp_session *s)
         s->proof = w; /* else on_password ran, and may have ended the session */
 }
 
+/* Up to three digits. */
+static size_t digits(struct slice s)
+{
+    size_t n = 0;
+    while (n < s.n && n < 3 && s.p[n] >= '0' && s.p[n] <= '9')
+        n++;
+    return n;
+}
+
+void smtp_login_code(const struct smtp_reply *r, char *text, size_t size)
+{
+    struct slice rest = r->lines, line;
+    size_t n = 0;
+    text[0] = 0;
+    if (!smtp_reply_line(&rest, &line))
+        return;
+    for (int i = 0; i < 3; i++) {
+        size_t more = digits((struct slice){line.p + n, line.n - n});
+        if (more == 0)
+            return;
+        n += more;
+        if (i < 2 && (n == line.n || line.p[n++] != '.'))
+            return;
+    }
+    if (n == line.n || line.p[n] == ' ')
+        snprintf(text, size, "%.*s", (int)n, line.p);
+}
+
 static void mask(struct buf *b, struct slice word)
 {
     struct slice rest = buf_slice(b);

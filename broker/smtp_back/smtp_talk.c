@@ -119,8 +119,12 @@ static void fail(struct smtp_session *s, const struct smtp_reply *r)
     } else if (s->state >= SESSION_MAIL) {
         smtp_talk_stop(s, "upstream_protocol", "the server's reply is none to what was said");
     } else {
-        smtp_login_scrub(s, r, text, sizeof text);
-        snprintf(detail, sizeof detail, "the server says %u %s", r->code, text);
+        if (login)
+            smtp_login_code(r, text, sizeof text);
+        else
+            smtp_login_scrub(s, r, text, sizeof text);
+        snprintf(detail, sizeof detail, "the server says %u%s%s", r->code, text[0] ? " " : "",
+                 text);
         smtp_talk_stop(s,
                        login                          ? "upstream_login"
                        : s->state == SESSION_STARTTLS ? "upstream_tls"

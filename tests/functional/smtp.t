@@ -237,6 +237,7 @@ def more(t, server):
         secrets[name] = {"smtp_login": {"user": smtp.USER, "password": name + "_word", "auth": auth}}
         rules.append(allow(allow="smtp://%s.example.com" % name, **{"with": {"smtp_login": name}}))
     rules += [allow(allow="smtp://few.example.com", message_recipients=2, budget={"requests": "2/h"}),
+              allow(allow="smtp://echo.example.com", allow_plaintext=True, **{"with": {"smtp_login": "wrong"}}),
               allow(allow="smtp://clear.example.com:25", allow_plaintext=True), allow(allow="smtp://bare.example.com")]
     d = bed(t, "more", rules, server)
     d.secrets.update(secrets)
@@ -244,11 +245,15 @@ def more(t, server):
         d.secret(name + "_word", word)
         d.resolve[name + ".example.com:587"] = server.starttls
     d.resolve.update({"few.example.com:587": server.starttls, "clear.example.com:25": server.plain, "bare.example.com:587": server.starttls})
-    d.resolve.update({host + ":587": fake.address for _, host, fake, _ in fakes})
+    echo = smtp.Scripted(b"220 x\r\n", b"250-x\r\n250 AUTH PLAIN\r\n", b"535-5.7.8 no login of \"a\\nother-4711\"\r\n535 5.7.8 4711\r\n")
+    d.resolve.update({host + ":587": fake.address for _, host, fake, _ in fakes}, **{"echo.example.com:587": echo.address})
     box = durward.Sandbox(d)
     for auth in ("login", "xoauth2"):
         said = send(box, host=auth + ".example.com")
         t.ok(said.startswith("250") and server.logins()[-1]["mechanism"].lower() == auth, "auth: " + auth, said)
+    said = send(box, host="echo.example.com")
+    t.ok("the server says 535 5.7.8: upstream_login" in said and "4711" not in said, "a server that says a login that it refuses", said)
+    t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says 535 5.7.8"], "of which nothing is on record but its code")
     said = send(box, host="wrong.example.com")
     t.ok(said.startswith("451") and "upstream_login" in said, "a wrong password", said)
     said = send(box, host="clear.example.com", port=25)

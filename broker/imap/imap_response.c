@@ -124,9 +124,7 @@ enum imap_part imap_responses_read(struct imap_responses *r, struct slice *in, s
         int e = 0;
         if (r->literal) {
             n = r->literal < in->n ? (size_t)r->literal : in->n;
-            r->literal -= n;
-            if (memchr(in->p, 0, n))
-                return IMAP_PART_BAD;
+            r->literal -= n; /* of a message, which may have any bytes */
         } else {
             e = on_byte(r, in->p[0]);
         }

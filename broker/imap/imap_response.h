@@ -5,7 +5,10 @@
 
 #include "buf.h"
 
-enum { IMAP_RESPONSE_MAX = 64 * 1024, IMAP_DEPTH_MAX = 64 };
+enum {
+    IMAP_RESPONSE_MAX = 64 * 1024,
+    IMAP_DEPTH_MAX = 10000, /* brackets: of mail within mail, of which anybody may send any */
+};
 
 enum imap_part {
     IMAP_PART_NONE = 0, /* no more in what has come */

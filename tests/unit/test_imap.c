@@ -254,11 +254,13 @@ static void test_names(void)
     }
 }
 
+static size_t n_got; /* bytes of what `got` gives, which may have a 0 in it */
+
 /* What a sandbox gets of a server's bytes, in pieces of some size; "!" behind it where they are
  * bad. */
 static const char *got(struct slice in, size_t step)
 {
-    static char text[4096];
+    static char text[2 * IMAP_DEPTH_MAX + 4096];
     const struct imap_terms t = terms(IMAP_READ);
     struct imap_responses r;
     struct imap_answer a;
@@ -278,9 +280,16 @@ static const char *got(struct slice in, size_t step)
         imap_responses_next(&r);
     }
     snprintf(text, sizeof text, "%.*s%s", SL(buf_slice(&out)), bad ? "!" : "");
+    n_got = buf_len(&out);
     imap_responses_free(&r);
     buf_free(&out);
     return text;
+}
+
+static size_t got_length(struct slice in, size_t step)
+{
+    (void)got(in, step);
+    return n_got;
 }
 
 static void test_answers(void)
@@ -327,8 +336,18 @@ static void test_answers(void)
                 fprintf(stderr, "# %s%s\n", rows[i].said, got(slice_str(rows[i].said), step));
             CU_ASSERT_STRING_EQUAL(got(slice_str(rows[i].said), step), rows[i].out);
         }
-    CU_ASSERT_STRING_EQUAL(got(SLICE("* 1 FETCH (X {3}\r\na\0b)\r\n"), 100),
-                           "* 1 FETCH (X {3}\r\n!");
+    CU_ASSERT_EQUAL(got_length(SLICE("* 1 FETCH (X {3}\r\na\0b)\r\n"), 100), 24);
+    CU_ASSERT_EQUAL(got_length(SLICE("* 1 FETCH (X {3}\r\na\0b)\r\n"), 1), 24);
+    CU_ASSERT_STRING_EQUAL(got(SLICE("* 1 FETCH (X \0)\r\n"), 100), "* 1 FETCH (X !");
+    CU_ASSERT_STRING_EQUAL(got(SLICE("* LIST () \"/\" {6}\r\nIN\0BOX\r\n"), 100), "!");
+    static char deep[2 * IMAP_DEPTH_MAX + 64];
+    for (size_t more = 0; more < 2; more++) {
+        memset(deep, '(', sizeof deep);
+        memcpy(deep, "* 1 FETCH ", 10);
+        memset(deep + 10 + IMAP_DEPTH_MAX + more, ')', IMAP_DEPTH_MAX);
+        struct slice all = {deep, 10 + 2 * IMAP_DEPTH_MAX + more};
+        CU_ASSERT_EQUAL(got_length(all, 1000), 10 + IMAP_DEPTH_MAX + (more ? 0 : IMAP_DEPTH_MAX));
+    }
     struct imap_answer a;
     CU_ASSERT(imap_answer_read(SLICE("D12 OK done\r\n"), &a) == 0 && a.kind == IMAP_ANSWER_TAGGED &&
               slice_eq_str(a.tag, "D12"));

@@ -8,7 +8,13 @@
 #include "imap_reader.h"
 #include "imap_rule.h"
 
-enum { IMAP_TAG_MAX = 64, IMAP_OUT_MAX = 3 * IMAP_COMMAND_MAX };
+enum {
+    IMAP_TAG_MAX = 64,
+    IMAP_OUT_MAX = 3 * IMAP_COMMAND_MAX,
+    /* A session in which nothing goes either way: 30 minutes at least (RFC 3501, 5.4), for clients
+     * begin IDLE anew every 29 (RFC 2177). */
+    IMAP_QUIET_SECONDS = 1860,
+};
 
 enum imap_verb {
     IMAP_VERB_NONE = 0,

@@ -163,7 +163,7 @@ static void turn(struct imap_session *s)
     } while (buf_len(io_in(s->link.io)) > 0 || buf_len(&s->came) > 0);
     io_resume(s->link.io);
     if (s->state == SESSION_RUNNING)
-        io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
+        io_deadline(s->link.io, IMAP_QUIET_SECONDS);
 }
 
 static void on_io(struct io *io, enum io_event ev, void *arg)

@@ -24,7 +24,7 @@ static void open_session(struct imap_session *s)
     char has = (char)s->server.has;
     s->state = SESSION_RUNNING;
     back_login_forget(&s->login);
-    io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
+    io_deadline(s->link.io, IMAP_QUIET_SECONDS);
     if (seconds) {
         const struct timeval t = {.tv_sec = (time_t)seconds};
         s->clock = event_new(s->of->back->base, -1, 0, on_clock, s);

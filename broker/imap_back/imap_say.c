@@ -207,6 +207,6 @@ int imap_say_up(void *session, struct slice bytes)
     buf_shrink(&s->said);
     if (io_out_len(s->link.io) >= IMAP_IO)
         back_request_pause(&s->request, true);
-    io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
+    io_deadline(s->link.io, IMAP_QUIET_SECONDS);
     return 0;
 }

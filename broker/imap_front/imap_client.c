@@ -100,7 +100,7 @@ static void begin_tls(struct imap_client *c)
 static int greet(struct imap_client *c)
 {
     c->state = CLIENT_COMMANDS;
-    io_deadline(c->io, c->of->front->limits.tunnel_seconds);
+    io_deadline(c->io, IMAP_QUIET_SECONDS);
     return imap_capability(c, "* OK [", "] durward");
 }
 

@@ -168,7 +168,7 @@ int imap_next_command(struct imap_client *c)
     struct imap_found f;
     char word[40];
     struct slice text = buf_slice(io_in(c->io));
-    io_deadline(c->io, c->of->front->limits.tunnel_seconds);
+    io_deadline(c->io, IMAP_QUIET_SECONDS);
     switch (imap_reader_next(&c->reader, text, &f)) {
     case IMAP_MORE:
         return 0;

@@ -31,7 +31,7 @@ int imap_send(struct imap_client *c)
     c->verb = c->command.verb;
     c->came = false;
     c->state = CLIENT_WAITING;
-    io_deadline(c->io, c->of->front->limits.tunnel_seconds);
+    io_deadline(c->io, IMAP_QUIET_SECONDS);
     if (buf_append_slice(&c->up, buf_slice(&c->command.out)) < 0 ||
         buf_append(&c->up, "\r\n", 2) < 0) {
         imap_bye(c, "memory", "out of memory");
@@ -133,7 +133,7 @@ static int next_done(struct imap_client *c)
 
 int imap_next_bytes(struct imap_client *c)
 {
-    io_deadline(c->io, c->of->front->limits.tunnel_seconds);
+    io_deadline(c->io, IMAP_QUIET_SECONDS);
     switch (c->state) {
     case CLIENT_MESSAGE:
         return next_message(c);
@@ -207,7 +207,7 @@ static int on_data(struct imap_client *c, struct slice bytes)
     if (!c->logged || buf_append_slice(io_out(c->io), bytes) < 0)
         return -1;
     io_flush_soon(c->io);
-    io_deadline(c->io, c->of->front->limits.tunnel_seconds);
+    io_deadline(c->io, IMAP_QUIET_SECONDS);
     if (io_out_len(c->io) >= IMAP_IO)
         broker_stream_pause(c->stream, true);
     return 0;

@@ -243,7 +243,7 @@ def more(t, server):
     rules = [allow(host=host) for _, host, _, _ in liars] + [allow(host=host, allow_plaintext=True) for _, host, _, _ in speakers]
     rules += [allow(host="echo.example.com", allow_plaintext=True, **{"with": {"imap_login": "quotes"}}), allow(host="login.example.com", **{"with": {"imap_login": "login"}}), allow(host="wrong.example.com", **{"with": {"imap_login": "wrong"}}),
               allow(host="token.example.com", allow_plaintext=True, **{"with": {"imap_login": "token"}}), allow(host="bare.example.com"),
-              allow(host="few.example.com", session_commands=3), allow(host="small.example.com", megabytes=1), allow(host="short.example.com", seconds=1)]
+              allow(host="few.example.com", session_commands=3), allow(host="small.example.com", megabytes=1), allow(host="short.example.com", seconds=3)]
     d = bed(t, "more", rules, server, "login.example.com", "wrong.example.com", "bare.example.com", "few.example.com", "small.example.com", "short.example.com")
     for name, auth, word in (("login", "login", imap.PASSWORD), ("wrong", "plain", "another-4711"), ("token", "xoauth2", imap.TOKEN), ("quotes", "login", 'an\\other"4711')):
         d.secret(name + "_word", word)
@@ -252,6 +252,7 @@ def more(t, server):
     token = imap.Scripted(GREETING, DONE, b"+ \r\n", b"TAG OK x\r\n", DONE, b"TAG OK bye\r\n")
     d.resolve.update({host + ":143": fake.address for _, host, fake, _ in liars + speakers})
     d.resolve.update({"token.example.com:143": token.address, "echo.example.com:143": echo.address})
+    d.extra["limits"] = {"tunnel_seconds": 1}  # of WebSockets
     box = durward.Sandbox(d)
     t.ok(last(box, "b NOOP", host="login.example.com").startswith("b OK"), "auth: login")
     said = last(box, host="wrong.example.com")
@@ -275,7 +276,7 @@ def more(t, server):
     said = last(box, "b SELECT Sent", "c FETCH 1:* BODY.PEEK[]", host="small.example.com")
     t.ok(said.endswith("end") and len(said) < 1000100, "as many bytes", said[-200:])
     said = last(box, ["b IDLE\r\n", "b "], host="short.example.com")
-    t.ok("imap_seconds" in said, "and as long as it leaves", said)
+    t.ok("imap_seconds" in said, "and as long as it leaves, though nothing goes either way", said)
     t.ok(all(d.wait_records(1, "aborted", code=c) for c in ("imap_commands", "imap_megabytes", "imap_seconds")), "which is on record")
     box.close()
 

@@ -298,7 +298,10 @@ void imap_server_read(struct slice s, struct imap_server *ret)
                {"CHILDREN", IMAP_HAS_CHILDREN}};
     struct slice word;
     *ret = (struct imap_server){.has = 0};
-    while (imap_take(&s, ' ') && imap_take_atom(&s, &word)) {
+    for (; s.n > 0; s = (struct slice){s.p + word.n, s.n - word.n}) {
+        (void)imap_take(&s, ' ');
+        ssize_t end = slice_find(s, ' ');
+        word = (struct slice){s.p, end < 0 ? s.n : (size_t)end};
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
             ret->has |= slice_ieq_str(word, all[i].name) ? all[i].bit : 0;
         ret->starttls |= slice_ieq_str(word, "STARTTLS");

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { DEPTH_MAX = 16 };
+enum { DEPTH_MAX = 256 }; /* programs join keys with OR, each within the one before */
 enum operand { NOTHING = 0, STRING, TWO_STRINGS, DATE, NUMBER, WORD, SET };
 
 static bool date_ok(struct slice s)
@@ -85,7 +85,7 @@ static bool key(struct imap_command *c, struct slice *s, unsigned depth)
 {
     struct slice set;
     if (depth > DEPTH_MAX)
-        return false;
+        return imap_refuse(c, "imap_command", "its keys are nested too deep");
     if (imap_take(s, '('))
         return imap_say(c, "(") && some_keys(c, s, depth + 1) && imap_take(s, ')') &&
                imap_say(c, ")");

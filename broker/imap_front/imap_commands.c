@@ -70,8 +70,10 @@ static int refuse(struct imap_client *c, const char *word)
     char text[IMAP_ANSWER];
     bool rule = strcmp(d->code, "imap_folder") == 0 || strcmp(d->code, "imap_action") == 0 ||
                 strcmp(d->code, "imap_size") == 0;
-    if (rule && c->logged)
-        imap_denied(c, d->code, d->why);
+    bool named = imap_verb_name(d->verb)[0] != 0;
+    snprintf(text, sizeof text, "%s%s%s", named ? "" : word, named ? "" : ": ", d->why);
+    if (c->logged)
+        imap_denied(c, d->code, text);
     snprintf(text, sizeof text, "refused: %s: %s", word, d->why);
     return imap_no(c, rule ? "NO" : "BAD", text, d->code);
 }

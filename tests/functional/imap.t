@@ -173,6 +173,8 @@ def records(t, d):
     denied = {r.get("code"): r for r in d.kinds("denied")}
     t.ok(set(denied) >= {"imap_folder", "imap_action", "imap_size", "imap_protocol"}, "each refusal is one more", str(sorted(denied)))
     t.ok([r for r in d.kinds("denied") if r.get("statements") == "select/Secret"], "with the mailbox", str(denied.get("imap_folder")))
+    said = [(r.get("code"), r.get("detail") if r["code"] == "imap_command" else r.get("statements")) for r in d.kinds("denied")]
+    t.ok(("imap_command", "COMPRESS: this command is not carried") in said and ("imap_protocol", "fetch") in said, "and one of no mailbox with the command", str(said)[:900])
     log = b"".join(open(p, "rb").read() for p in d.audit_files())
     t.ok(b"welcome-4711" not in log and imap.PASSWORD.encode() not in log, "no text of messages, no secret")
 

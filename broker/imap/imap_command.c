@@ -42,6 +42,9 @@ static bool folder(struct imap_command *c, struct slice *s, const struct imap_te
     if (!imap_take(s, ' ') || !imap_take_astring(s, &c->text))
         return false;
     c->n_folders++;
+    struct slice said = buf_slice(&c->text);
+    if (c->verb == IMAP_VERB_CREATE && said.n > 1 && said.p[said.n - 1] == '/')
+        buf_cut(&c->text, 1); /* as who means to make more below says it (RFC 3501, 6.3.3) */
     if (imap_name_read(buf_slice(&c->text), name) < 0)
         return imap_refuse(c, "imap_folder", "a name of a mailbox that is not plain");
     if (!imap_folder_allowed(t, buf_slice(name)))
@@ -56,16 +59,24 @@ static bool one_folder(struct imap_command *c, struct slice *s, const struct ima
     return folder(c, s, t);
 }
 
-/* What lies below the one goes with it. */
-static bool rename_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
+/* What lies below goes with it, at DELETE at some servers. */
+static bool whole(struct imap_command *c, const struct imap_terms *t)
 {
-    if (!folder(c, s, t) || !folder(c, s, t))
-        return false;
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < c->n_folders; i++)
         if (slice_eq_str(buf_slice(&c->folder[i]), "INBOX") ||
             !imap_folder_whole(t, buf_slice(&c->folder[i])))
             return imap_refuse(c, "imap_folder", "its rule does not have all that is below");
     return true;
+}
+
+static bool delete_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
+{
+    return folder(c, s, t) && whole(c, t);
+}
+
+static bool rename_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
+{
+    return folder(c, s, t) && folder(c, s, t) && whole(c, t);
 }
 
 static bool set_and_folder(struct imap_command *c, struct slice *s, const struct imap_terms *t)
@@ -317,7 +328,7 @@ static const struct grammar grammars[IMAP_VERBS] = {
     [IMAP_VERB_EXPUNGE] = {"EXPUNGE", one_set, IMAP_DELETE, true},
     [IMAP_VERB_APPEND] = {"APPEND", append_args, IMAP_APPEND, false},
     [IMAP_VERB_CREATE] = {"CREATE", one_folder, IMAP_MANAGE, false},
-    [IMAP_VERB_DELETE] = {"DELETE", one_folder, IMAP_MANAGE | IMAP_DELETE, false},
+    [IMAP_VERB_DELETE] = {"DELETE", delete_args, IMAP_MANAGE | IMAP_DELETE, false},
     [IMAP_VERB_RENAME] = {"RENAME", rename_args, IMAP_MANAGE, false},
     [IMAP_VERB_SUBSCRIBE] = {"SUBSCRIBE", one_folder, IMAP_MANAGE, false},
     [IMAP_VERB_UNSUBSCRIBE] = {"UNSUBSCRIBE", one_folder, IMAP_MANAGE, false},

@@ -88,19 +88,26 @@ static int decode(struct slice s, bool wild, struct buf *to)
     return 0;
 }
 
+static bool parts(char c)
+{
+    return c == '/' || c == '\\'; /* as servers have it where their files are so */
+}
+
 /* What servers that keep mailboxes as files take for elsewhere. */
 static bool is_place(struct slice s)
 {
-    if (s.n == 0 || s.p[0] == '/' || s.p[0] == '~' || s.p[0] == '#' || s.p[s.n - 1] == '/')
+    if (s.n == 0 || s.p[0] == '~' || s.p[0] == '#')
         return true;
     for (;;) {
-        ssize_t end = slice_find(s, '/');
-        struct slice part = {s.p, end < 0 ? s.n : (size_t)end};
+        size_t end = 0;
+        while (end < s.n && !parts(s.p[end]))
+            end++;
+        struct slice part = {s.p, end};
         if (part.n == 0 || slice_eq_str(part, ".") || slice_eq_str(part, ".."))
             return true;
-        if (end < 0)
+        if (end == s.n)
             return false;
-        s = (struct slice){s.p + end + 1, s.n - (size_t)end - 1};
+        s = (struct slice){s.p + end + 1, s.n - end - 1};
     }
 }
 

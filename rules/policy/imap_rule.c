@@ -15,7 +15,7 @@ bool imap_pattern_ok(struct slice pattern)
  * for "A". */
 static bool star_needs_one(struct slice pattern, size_t star)
 {
-    return star > 0 && (pattern.p[star - 1] == '/' || pattern.p[star - 1] == '.');
+    return star > 0 && memchr("/.\\", pattern.p[star - 1], 3) != NULL;
 }
 
 static bool matches(struct slice pattern, struct slice text)

@@ -33,7 +33,7 @@ struct imap_terms {
     unsigned commands;   /* of a session; 0: any number */
 };
 
-/* Text in UTF-8; '*' is any bytes, one at least behind '/' or '.'. */
+/* Text in UTF-8; '*' is any bytes, one at least behind '/', '\\' or '.'. */
 bool imap_pattern_ok(struct slice pattern);
 /* name: in UTF-8, "INBOX" in capitals (imap_name.h). */
 bool imap_folder_allowed(const struct imap_terms *t, struct slice name);

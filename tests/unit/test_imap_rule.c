@@ -70,6 +70,7 @@ static void test_folders(void)
     CU_ASSERT(allowed("inbox", "INBOX") && allowed("INBOX", "INBOX") && !allowed("IN*x", "INBOX"));
     CU_ASSERT(allowed("Archive/*", "Archive/2026/a") && !allowed("Archive/*", "archive/2026"));
     CU_ASSERT(!allowed("Archive/*", "Archive/") && !allowed("Archive/*", "Archive"));
+    CU_ASSERT(!allowed("Archive\\*", "Archive\\") && allowed("Archive\\*", "Archive\\a"));
     CU_ASSERT(!allowed("A.*", "A.") && allowed("A.*", "A.b") && allowed("A*", "A"));
     CU_ASSERT(allowed("*", "x") && allowed("a*b*c", "a/b/c") && !allowed("a*b*c", "a/b/d"));
     CU_ASSERT(allowed("*/x", "a/b/x") && !allowed("*/*/x", "a/x") && allowed("a/*b", "a/xbb"));

@@ -184,7 +184,7 @@ def refused(t, w):
     r = w.run("login")
     said = tap.wait_for(lambda: "could not be kept" in json.dumps(w.d.kinds("aborted")), 5, 0.05)
     t.ok(r.stdout.endswith("502") and said, "a file that cannot be written: the answer stays outside",
-         r.stdout, r.stderr)
+         r.stdout, r.stderr, *[json.dumps(x)[:400] for x in w.d.kinds("aborted")])
     os.unlink(folder)
     os.rename(folder + ".away", folder)
 

@@ -12,7 +12,10 @@
 #include "slice.h"
 
 /* A table may be read while it changes, and miss a line. */
-enum { LOOKS = 3, UID_FIELD = 7 };
+enum { LOOKS = 3, STATE_FIELD = 3, UID_FIELD = 7 };
+
+/* A socket that its program has closed is uid 0's there, whoever made it. */
+#define ESTABLISHED "01"
 
 /* The next word of a line; n 0: there is none. */
 static struct slice next_word(struct slice *line)
@@ -33,6 +36,7 @@ static bool read_line(struct slice line, const char *local, const char *remote, 
     for (size_t i = 0; i <= UID_FIELD; i++)
         words[i] = next_word(&line);
     if (!slice_eq_str(words[1], local) || !slice_eq_str(words[2], remote) ||
+        !slice_eq_str(words[STATE_FIELD], ESTABLISHED) ||
         slice_u64(words[UID_FIELD], UINT32_MAX, &n) < 0)
         return false;
     *uid = (uid_t)n;

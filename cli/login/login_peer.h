@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The user whose process made it; false: nobody can tell. */
+/* The user whose process made it and has it open; false: nobody can tell. */
 bool login_peer_uid(int fd, uid_t *uid);
 /* It is ours, or root's, who could do all that we do. */
 bool login_peer_ours(int fd);

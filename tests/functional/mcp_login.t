@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, mcp_login, origin, tap  # noqa: E402
@@ -233,6 +234,34 @@ def other_user(t, w):
         return
     t.ok(came == ["none none"] and "another user of this machine was not heard" in err, "another user's is not heard, with the right answer either",
          came, err)
+    gone(t, w)
+
+
+GONE = """
+import socket, sys
+for i in range(6):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.send(("GET %s HTTP/1.1\\r\\nHost: 127.0.0.1:%s\\r\\n\\r\\n" % (sys.argv[2], sys.argv[1])).encode())
+    s.close()
+"""
+
+
+def gone(t, w):
+    """Another user, who has closed his ends when they are looked up: the kernel says uid 0 of them."""
+    def stranger(url):
+        where = urllib.parse.urlsplit(url)
+        words = dict(urllib.parse.parse_qsl(where.query), code="a-code-of-a-stranger")
+        w.process.send_signal(signal.SIGSTOP)
+        try:
+            subprocess.run([sys.executable, "-c", GONE, str(where.port), where.path + "?" + urllib.parse.urlencode(words)], user=65534, group=65534,
+                           extra_groups=[], cwd="/", check=True, timeout=20)
+        finally:
+            w.process.send_signal(signal.SIGCONT)
+        return url
+    asked = len(w.asked)
+    code, out, err = w.login(answer=stranger)
+    t.ok(code == 0 and len(w.asked) == asked + 1 and "stranger" not in w.asked[-1]["code"] and "another user of this machine was not heard" in err,
+         "nor when he has sent the answer, with a code of his own, and closed", code, err, w.asked[asked:])
 
 
 def as_user(url):

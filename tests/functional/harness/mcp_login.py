@@ -33,6 +33,7 @@ class Person:
         p = self.t.popen([durward.program()] + words, env=dict(self.d.env, **kw.get("env", {})), cwd=self.d.work, stdin=-1, stdout=-1,
                          stderr=-1, text=True)
         said = []
+        self.process = p
 
         def read():
             for line in p.stderr:

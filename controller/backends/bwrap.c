@@ -106,25 +106,24 @@ static int device_is(const struct sandbox_spec_device *d, struct err *err)
     struct stat st;
     if (realpath(d->host, real) == NULL || stat(real, &st) < 0)
         return err_sys(err, "the device's %s", d->host);
-    if (d->node ? !S_ISCHR(st.st_mode) || !device_number_ok(st.st_rdev) || !device_host_ok(real)
-                : !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) || !device_mount_host_ok(real))
+    if (!S_ISCHR(st.st_mode) || !device_number_ok(st.st_rdev) || !device_host_ok(real))
         return err_set(err, ERR_DENIED, "%s (%.200s) is not what a sandbox may have", d->host,
                        real);
     return 0;
 }
 
-/* Those of the host, beside a sandbox's own. What the host's /usr has in its place is there. */
+/* Nodes of the host, beside a sandbox's own. Bubblewrap follows links at their places too: it has
+ * just made that /dev. Their files it gets laid out, see rootfs_devices.c. */
 static int add_host_devices(struct words *w, const struct plan *plan, struct err *err)
 {
     const struct sandbox_spec *s = &plan->sandbox_spec;
     for (unsigned i = 0; i < s->n_devices; i++) {
         const struct sandbox_spec_device *d = &s->devices[i];
+        if (!d->node)
+            continue;
         if (device_is(d, err) < 0)
             return -1;
-        if (!d->node && s->image[0] == '\0' && strcmp(d->host, d->path) == 0 &&
-            strncmp(d->host, "/usr/", 5) == 0)
-            continue;
-        add(w, d->node ? "--dev-bind" : "--ro-bind");
+        add(w, "--dev-bind");
         add(w, d->host);
         add(w, d->path);
     }

@@ -422,7 +422,8 @@ static int lay_out(struct rootfs *s, struct err *err)
     if (s->dirs.image < 0 && add_system(s, false, err) < 0)
         return -1;
     if (add_temporary(s, err) < 0 || add_etc(s, err) < 0 || cover_java(s, err) < 0 ||
-        add_home(s, err) < 0 || add_binds(s, err) < 0 || rootfs_add_volumes(s, err) < 0)
+        add_home(s, err) < 0 || add_binds(s, err) < 0 || rootfs_add_volumes(s, err) < 0 ||
+        rootfs_add_devices(s, err) < 0)
         return -1;
     return s->plan->sandbox_spec.root == SANDBOX_SPEC_READ_ONLY ? mounts_freeze(s->root, err) : 0;
 }

@@ -11,6 +11,7 @@
  *   /run/durward/init          our process 1, read-only
  *   binds                      as the plan says, credential files masked (view.h, mask.h)
  *   volumes                    above them, each served by a process of its own (view_bound.c)
+ *   devices' files             read-only, where neither a bind nor a volume is
  *
  * Sources are opened without following links and mounted by descriptor. /proc and /dev are left to
  * bubblewrap, which takes ROOTFS_ROOT as the new root and ROOTFS_PTS as its /dev/pts: the host's

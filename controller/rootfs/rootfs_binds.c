@@ -60,7 +60,7 @@ int rootfs_check_target(const char *target, struct err *err)
 
 /* Kernel interfaces that are mounted elsewhere than usual are still none of a sandbox's business.
  */
-static int check_opened(int fd, const char *source, bool *is_dir, struct err *err)
+int rootfs_check_opened(int fd, const char *source, bool *is_dir, struct err *err)
 {
     static const unsigned long closed[] = {
         PROC_SUPER_MAGIC,   SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
@@ -90,7 +90,7 @@ static int open_source(const struct rootfs_parts *parts, const struct plan *plan
     int fd = mounts_open(b->source, err);
     if (fd < 0)
         return err_wrap(err, "cannot bind");
-    if (check_opened(fd, b->source, is_dir, err) == 0)
+    if (rootfs_check_opened(fd, b->source, is_dir, err) == 0)
         return fd;
     close(fd);
     return -1;

@@ -1,6 +1,5 @@
-/* Shared by rootfs.c (what a root holds), rootfs_layers.c (what it is written to) and
- * rootfs_binds.c.
- */
+/* Shared by rootfs.c (what a root holds), rootfs_layers.c (what it is written to),
+ * rootfs_binds.c, rootfs_volumes.c and rootfs_devices.c. */
 #ifndef DURWARD_ROOTFS_INTERNAL_H
 #define DURWARD_ROOTFS_INTERNAL_H
 
@@ -34,6 +33,10 @@ int rootfs_add_view(struct rootfs *s, unsigned i, int view, struct err *err);
 int rootfs_open_volumes(const struct rootfs_parts *parts, const struct plan *plan,
                         const struct idmap *map, struct rootfs_dirs *ret, struct err *err);
 int rootfs_add_volumes(struct rootfs *s, struct err *err);
+/* The files of the plan's devices, onto the root; after binds and volumes. */
+int rootfs_add_devices(struct rootfs *s, struct err *err);
+/* A file or directory that is not the kernel's? */
+int rootfs_check_opened(int fd, const char *source, bool *is_dir, struct err *err);
 /* Outer, scratch and base; without layers the root is the base. */
 int rootfs_make(struct rootfs *s, struct err *err);
 /* A directory of scratch at path in the root. */

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, tap  # noqa: E402
+from harness import api, durward, rootfs, tap  # noqa: E402
 
 LIBRARY = "/usr/share/doc/bash/copyright"
 ZERO = {"path": "/dev/things/zero", "hostPath": "/dev/zero", "type": "c", "major": 1, "minor": 5, "permissions": "rw"}
@@ -93,6 +93,49 @@ def replaced(t, d, specs):
     os.unlink(os.path.join(specs.first, "n.json"))
 
 
+def placed(t, d, specs):
+    """Files of a device, where the sandbox's root has links: none of them is followed, for they could lead to the host."""
+    outside, bound = t.mkdir("outside"), t.mkdir("bound")
+    os.chmod(outside, 0o777)
+    os.chmod(os.path.dirname(outside), 0o755)
+    mounts = [{"hostPath": LIBRARY, "containerPath": p, "options": ["ro"]} for p in ("/opt/vendor/lib/x.so", "/lib/vendor-x.so")]
+    specs.write(specs.first, "m.json", spec({"mounts": mounts}, name="m"))
+    specs.write(specs.first, "o.json", spec({"mounts": mounts[:1]}, name="o"))
+    d.policies["dev"]["sandbox"] = {"devices": "durward.test/thing=m", "device_specs": specs.first}
+    top = rootfs.make(t.mkdir("plain"))
+    d.save()
+    t.eq(d.command("image", "import", "-c", d.conf, top, "plain").returncode, 0, "an image")
+    os.makedirs(top + "/opt")
+    os.symlink("/oldroot" + outside, top + "/opt/vendor")
+    t.eq(d.command("image", "import", "-c", d.conf, top, "linked").returncode, 0, "an image with a link")
+    look = "cat /opt/vendor/lib/x.so /lib/vendor-x.so >/dev/null && echo read; echo x 2>/dev/null >/opt/vendor/lib/x.so || echo kept"
+    r = d.run(["sh", "-c", look], ["--policy", "dev", "--image", "plain"])
+    t.eq(r.stdout.split(), ["read", "kept"], "a device's files are made places, in a merged /lib too, and are only read") or t.diag(r.stderr)
+    r = d.run(["true"], ["--policy", "dev", "--image", "linked"])
+    t.ok(r.returncode == 125 and "vendor is a symbolic link inside the sandbox" in r.stderr and os.listdir(outside) == [],
+         "a link of an image's in their place: refused, and nothing is made on the host", r.stderr, os.listdir(outside))
+    d.policies["dev"]["sandbox"]["devices"] = "durward.test/thing=o"
+    for where in ("/opt", "/opt/vendor/lib/x.so/y"):
+        r = d.run(["true"], ["--policy", "dev", "--bind", "%s:%s" % (bound, where)])
+        t.ok(r.returncode == 125 and "something is bound at " + where in r.stderr and os.listdir(bound) == [],
+             "a device's files inside a bind, or around it: refused (%s)" % where, r.stderr, os.listdir(bound))
+    d.serve()
+    c = api.Api(d.socket)
+    box = c.create(policy="dev")["id"]
+    r = c.exec(box, "mv /opt/vendor /opt/v2 && ln -s /oldroot%s /opt/vendor && ls /opt/v2/lib" % outside, split=True)
+    t.eq(r["stdout"].strip(), "x.so", "code inside puts a link there") or t.diag(r)
+    c.ask("POST", "/v1/sandboxes/%s/stop" % box)
+    try:
+        c.ask("POST", "/v1/sandboxes/%s/resume" % box)
+        t.ok(False, "the next start does not follow it")
+    except api.Refused as e:
+        t.ok("symbolic link" in str(e) and os.listdir(outside) == [], "the next start does not follow it", e, os.listdir(outside))
+    c.close()
+    d.stop()
+    os.unlink(os.path.join(specs.first, "m.json"))
+    os.unlink(os.path.join(specs.first, "o.json"))
+
+
 def refused(t, d, specs):
     node = lambda **v: spec({"deviceNodes": [dict({"path": "/dev/things/x", "hostPath": "/dev/zero"}, **v)]})  # noqa: E731
     mount = lambda host, path=None, options=("ro",): spec(  # noqa: E731
@@ -156,6 +199,7 @@ def main(t):
         t.part(replaced, t, d, specs)
     else:
         t.skip("a node that is replaced", "needs root")
+    t.part(placed, t, d, specs)
     t.part(refused, t, d, specs)
 
 

@@ -62,6 +62,13 @@ void body_buffer_keep(struct body_buffer *g)
     g->told = false;
 }
 
+void body_buffer_again(struct body_buffer *g)
+{
+    g->keeps = false;
+    g->sent = 0;
+    g->told = false;
+}
+
 void body_buffer_release(struct body_buffer *g)
 {
     if (!g->keeps)

@@ -44,8 +44,10 @@ void body_buffer_end(struct body_buffer *g);
 void body_buffer_replace(struct body_buffer *g, struct buf *b);
 /* Pass on what the upstream has room for; true once all is out and its end told. */
 bool body_buffer_pump(struct body_buffer *g, struct upstream upstream);
-/* Before it is pumped: it stays until body_buffer_free, and can be sent again from its start. */
+/* Before it is pumped: it stays until body_buffer_free or _release, or is sent again. */
 void body_buffer_keep(struct body_buffer *g);
+/* It is sent from its start once more, and not kept that time. */
+void body_buffer_again(struct body_buffer *g);
 /* What was sent is not needed again; nothing to do where it is not kept. */
 void body_buffer_release(struct body_buffer *g);
 

@@ -1,8 +1,8 @@
 /* A credential that an origin refuses with 401, though its time is not over: the reply is held
  * while the vault makes another value, if it can and will. Then the request is sent once more,
- * where no byte of it is lost: it had no body, or all of that is still here. Else its client is
- * told that it may ask again. What the origin said to the old value goes on only where there is no
- * new one.
+ * where no byte of it is lost: it had no body, or all of that is still here; and where it would
+ * be let pass as it was, uncounted. Else its client is told that it may ask again. What the origin
+ * said to the old value goes on only where there is no new one.
  */
 #include "injection_internal.h"
 
@@ -78,6 +78,14 @@ static void record_first(struct injection *g)
     journal_note(g->injector->journal, &r);
 }
 
+/* Nothing but its credential is another now: the policy that let it pass is still the one, and
+ * nobody was asked or charged for one request where the origin would get two. */
+static bool may_send_again(const struct injection *g)
+{
+    return g->renewal->kept && g->relay.request_ended && g->decided.policy == g->injector->policy &&
+           g->relay.budget_client == NULL && g->approval[0] == '\0';
+}
+
 static void send_again(struct injection *g)
 {
     record_first(g);
@@ -93,8 +101,7 @@ static void send_again(struct injection *g)
     http_head_free(&g->head);
     http_head_move(&g->head, &g->renewal->head);
     injection_renew_end(g);
-    if (g->body.keeps)
-        body_buffer_keep(&g->body);
+    body_buffer_again(&g->body);
     g->filled = false;
     g->renewed = true;
     g->counter = 0;
@@ -128,7 +135,7 @@ static void on_renewed(void *arg, bool ok)
     TRACE(&g->relay.trace, "credential", "%s", ok ? "is another now" : "is the same");
     if (!ok) {
         pass_on(g);
-    } else if (g->renewal->kept && g->relay.request_ended) {
+    } else if (may_send_again(g)) {
         send_again(g);
     } else {
         g->retry = 1;

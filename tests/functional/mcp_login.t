@@ -13,7 +13,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, mcp_login, origin, tap  # noqa: E402
+from harness import api, durward, mcp_login, origin, tap  # noqa: E402
 from harness.mcp_login import ISSUER, SERVER, URL  # noqa: E402
 from harness.mcp_relay import relay  # noqa: E402
 
@@ -152,6 +152,68 @@ def revoked_elsewhere(t, w):
     w.answers["/mcp"] = lambda req, conn: conn.reply(req, 401, {"error": "invalid_token"}, [("X-Said", "so")])
     r = call(w, ("--policy", "coder"), get + get + post)
     t.eq((r.stdout, len(w.asked) - asked), ("401  401  401  ", 3), "refused again: that is what the client is told")
+    w.d.policies.clear()
+    w.d.secrets.clear()
+    w.reset()
+
+
+def counted(t, w):
+    """What is counted or decided for one request is not spent on two, and what was let pass is judged by the policy of now."""
+    code, out, err = w.login("--json")
+    said = json.loads(out)
+    w.d.secrets.update(said["secrets"])
+    rule = {"allow": URL.partition("://")[2], "with": said["rules"][0]["with"]}
+    get = "curl -sS -m 40 -o /dev/null -w '%%{http_code} %%header{retry-after} ' %s\n" % URL
+    w.d.policy("coder", [dict(rule, budget={"requests": "2/h"})])
+    w.access, asked, came = "revoked", len(w.asked), []
+    w.server.handler = lambda req, conn: (came.append(req.path), w.on_server(req, conn))
+    r = call(w, ("--policy", "coder"), get * 3)
+    t.eq((r.stdout, len(w.asked) - asked, len(came)), ("503 1 200  429 %s " % r.stdout.split()[-1], 1, 2),
+         "a rule with a budget: the client asks again, and the server gets no more requests than that") or t.diag(r.stderr)
+    held, go = threading.Event(), threading.Event()
+
+    def slow(req, conn):
+        held.set()
+        go.wait(20)
+        w.on_token(req, conn)
+    w.d.policy("asked", [{"ask": rule["allow"], "with": rule["with"]}])
+
+    def curl(box):
+        one = api.Api(w.d.socket)
+        outs.append(one.exec(box, get, split=True)["stdout"].strip())
+        one.close()
+
+    def serve(policy):
+        w.d.serve()
+        w.access = "revoked"
+        c = api.Api(w.d.socket)
+        box = c.create(policy=policy)["id"]
+        thread = threading.Thread(target=curl, args=(box,))
+        thread.start()
+        return c, box, thread
+    outs, calls = [], len(w.calls)
+    c, box, thread = serve("asked")
+    one = tap.wait_for(lambda: c.ask("GET", "/v1/approvals")["approvals"], 20, 0.05)
+    c.ask("POST", "/v1/approvals/%s/allow" % one[0]["id"])
+    thread.join(60)
+    t.eq((outs, len(w.calls) - calls), (["503 1"], 0), "an approval is for one request")
+    c.close()
+    w.d.stop()
+    w.d.policy("coder", [rule])
+    w.answers["/token"] = slow
+    outs = []
+    c, box, thread = serve("coder")
+    t.ok(held.wait(20), "a token is got anew")
+    w.d.policies["coder"]["rules"] = [dict(rule, methods=["DELETE"])]
+    w.d.save()
+    c.ask("POST", "/v1/reload")
+    now = c.exec(box, get, split=True)["stdout"].strip()
+    go.set()
+    thread.join(60)
+    t.eq((now, outs, len(w.calls) - calls), ("403", ["503 1"], 0), "meanwhile the rule is gone: it is not sent again")
+    c.close()
+    w.d.stop()
+    w.server.handler = w.on_server
     w.d.policies.clear()
     w.d.secrets.clear()
     w.reset()
@@ -449,7 +511,7 @@ def main(t):
     t.part(official, t)
     d = durward.Durward(t)
     w = mcp_login.Doubles(t, d)
-    for part in (plain, inside, configured, refreshed, revoked, revoked_elsewhere, renewed, proofs, pasted, other_user, visited, discovery, answers, lenient):
+    for part in (plain, inside, configured, refreshed, revoked, revoked_elsewhere, counted, renewed, proofs, pasted, other_user, visited, discovery, answers, lenient):
         t.part(part, t, w)
 
 

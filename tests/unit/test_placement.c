@@ -265,6 +265,42 @@ static void test_signature(void)
     http_head_free(&f.head);
 }
 
+static size_t room_of(void *self UNUSED)
+{
+    return 100;
+}
+
+static void take_data(void *self, const void *p UNUSED, size_t n)
+{
+    *(size_t *)self += n;
+}
+
+static void take_end(void *self)
+{
+    *(size_t *)self += 1000;
+}
+
+static void test_again(void)
+{
+    static const struct upstream_ops ops = {.room = room_of, .data = take_data, .end = take_end};
+    struct quota total = BODY_BUFFER_QUOTA;
+    struct body_buffer b;
+    size_t came = 0;
+    struct upstream up = {&ops, &came};
+    body_buffer_begin(&b, 100, &total, "s");
+    body_buffer_data(&b, "0123456789", 10);
+    body_buffer_end(&b);
+    body_buffer_keep(&b);
+    CU_ASSERT_TRUE(body_buffer_pump(&b, up));
+    CU_ASSERT_EQUAL(came, 1010);
+    CU_ASSERT_EQUAL(total.used, 10); /* for a second time */
+    body_buffer_again(&b);
+    CU_ASSERT_TRUE(body_buffer_pump(&b, up));
+    CU_ASSERT_EQUAL(came, 2020);
+    CU_ASSERT_EQUAL(total.used, 0);
+    body_buffer_free(&b);
+}
+
 static int teardown(void)
 {
     policy_free(policy);
@@ -281,4 +317,5 @@ void tap_suites(void)
     CU_add_test(s, "placeholders in a body", test_body);
     CU_add_test(s, "two fields", two_fields);
     CU_add_test(s, "a signature", test_signature);
+    CU_add_test(s, "a body that is sent twice", test_again);
 }

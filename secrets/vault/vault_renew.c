@@ -13,6 +13,7 @@
 enum {
     RENEW_SECONDS = 60, /* a younger token is not made anew, whoever refuses it */
     RENEW_SECONDS_MAX = 3600,
+    RENEW_LASTED = 8, /* times the wait: it was of use */
 };
 
 static int64_t now_ms(void)
@@ -27,15 +28,18 @@ void vault_renew_asked(struct held_secret *s)
     s->turn.asked_at = now_ms();
 }
 
-/* A token that was made anew and did not last twice the wait doubles it. */
+/* A token that was made anew and did not last for a multiple of the wait doubles it, and one that
+ * did halves it: whatever the times at which tokens are refused, it is at most one in 8 minutes. */
 bool vault_turn_take(struct vault_turn *t, int64_t now)
 {
     int64_t since = now - t->asked_at;
     unsigned wait = t->wait ? t->wait : RENEW_SECONDS;
     if (t->asked_at && since < (int64_t)wait * 1000)
         return false;
-    bool lasted = t->asked_at == 0 || since >= (int64_t)wait * 2000;
-    t->wait = lasted || t->wait == 0 ? RENEW_SECONDS : 2 * wait;
+    bool lasted = t->asked_at == 0 || since >= (int64_t)wait * 1000 * RENEW_LASTED;
+    t->wait = t->wait == 0 ? RENEW_SECONDS : lasted ? wait / 2 : 2 * wait;
+    if (t->wait < RENEW_SECONDS)
+        t->wait = RENEW_SECONDS;
     if (t->wait > RENEW_SECONDS_MAX)
         t->wait = RENEW_SECONDS_MAX;
     return true;

@@ -494,6 +494,12 @@ static void test_turns(void)
     CU_ASSERT_EQUAL(turns(3600, 0), 6);
     CU_ASSERT(turns(24 * 3600, 0) <= 6 + 24);
     CU_ASSERT_EQUAL(turns(3600, 600), 6); /* tokens that last ten minutes are made anew each time */
+    static const unsigned lives[] = {60, 119, 120, 121, 240, 479, 480, 481, 960, 3600};
+    for (size_t i = 0; i < ARRAY_LEN(lives); i++)
+        CU_ASSERT(turns(24 * 3600, lives[i]) <= 190);
+    struct vault_turn t = {.asked_at = 1, .wait = 3600}; /* a token that lasted halves the wait */
+    CU_ASSERT(vault_turn_take(&t, (int64_t)8 * 3600 * 1000 + 1));
+    CU_ASSERT_EQUAL(t.wait, 1800);
 }
 
 void suite_vault_stores(void)

@@ -162,7 +162,7 @@ struct config *config_parse_with(struct slice text, const char *name, const json
     return c;
 }
 
-static int read_all(int fd, const char *name, struct buf *b, struct err *err)
+int config_read_all(int fd, const char *name, struct buf *b, struct err *err)
 {
     for (;;) {
         unsigned char *to = buf_reserve(b, 65536);
@@ -195,7 +195,7 @@ const char *config_text(const char *path, struct buf *b, char **base, struct err
         err_sys(err, "%s", name);
     else if (!standard && !S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
         err_set(err, ERR_PARSE, "%s: not a file", path);
-    else if (read_all(fd, name, b, err) == 0 && (*base = directory_of(name, err)) != NULL)
+    else if (config_read_all(fd, name, b, err) == 0 && (*base = directory_of(name, err)) != NULL)
         r = 0;
     if (!standard)
         close(fd);

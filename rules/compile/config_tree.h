@@ -79,6 +79,8 @@ struct config *config_build(const char *name, const char *base, json_t *root, js
 /* The text of a file ("-": standard input) in *b, and the directory of its relative paths; both are
  * freed by the caller in any case. The name that errors give it, or NULL. */
 const char *config_text(const char *path, struct buf *b, char **base, struct err *err);
+/* All that comes of fd, into b (at most its bound). */
+int config_read_all(int fd, const char *name, struct buf *b, struct err *err);
 /* config_load.c: the hosts of presets that have none of their own, from the configuration of
  * package managers on this host, into `preset_hosts`; *found (an object) gets what config_found
  * tells. */

@@ -1,8 +1,8 @@
-#define _GNU_SOURCE 1 /* strcasestr */
 /* Judges names, paths, numbers and variables of devices; reads nothing. */
 #include "device.h"
 
 #include <string.h>
+#include <strings.h>
 #include <sys/sysmacros.h>
 
 #include "slice.h"
@@ -57,13 +57,24 @@ static bool below(const char *path, const char *const *roots, size_t n, bool its
     return false;
 }
 
+/* Disks whose numbers are given out as they come, and what reboots the host: known by their names.
+ */
+static bool of_host(const char *path)
+{
+    static const char *const begins[] = {"/dev/nvme", "/dev/watchdog", "/dev/mtd", "/dev/bsg/"};
+    for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+        if (strncmp(path, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return strncmp(path, "/dev/ng", 7) == 0 && path[7] >= '0' && path[7] <= '9';
+}
+
 bool device_host_ok(const char *path)
 {
     static const char *const dev[] = {"/dev"};
     /* descriptors, terminals and shared memory of whoever looks are no devices */
     static const char *const none[] = {"/dev/fd", "/dev/pts", "/dev/shm", "/dev/mqueue"};
     return canonical(path) && below(path, dev, 1, false) &&
-           !below(path, none, ARRAY_LEN(none), true);
+           !below(path, none, ARRAY_LEN(none), true) && !of_host(path);
 }
 
 bool device_path_ok(const char *path)
@@ -92,11 +103,30 @@ bool device_mount_path_ok(const char *path)
 
 bool device_number_ok(dev_t number)
 {
-    enum { MEMORY = 1, TERMINALS = 4, CONSOLES = 5, SCREENS = 7, SCSI = 21, RAW = 162 };
+    enum {
+        MEMORY = 1,
+        TERMINALS = 4,
+        CONSOLES = 5,
+        SCREENS = 7,
+        MISC = 10,
+        SCSI = 21,
+        FLASH = 90,
+        RAW = 162,
+        REGISTERS = 202, /* /dev/cpu/N/msr */
+        SERIAL = 204,    /* consoles of some machines: ttyAMA0 */
+        HYPERVISOR = 229 /* hvc0 */
+    };
     unsigned of = major(number), minor_of = minor(number);
     switch (of) {
     case MEMORY: /* /dev/mem, kmem, port, kmsg are others */
         return minor_of == 3 || minor_of == 5 || minor_of == 7 || minor_of == 8 || minor_of == 9;
+    case MISC: /* watchdog, nvram, uinput, snapshot, uhid, userio */
+        return minor_of != 130 && minor_of != 144 && minor_of != 223 && minor_of != 231 &&
+               minor_of != 239 && minor_of != 240;
+    case FLASH:
+    case REGISTERS:
+    case SERIAL:
+    case HYPERVISOR:
     case TERMINALS:
     case CONSOLES:
     case SCREENS:
@@ -111,8 +141,14 @@ bool device_number_ok(dev_t number)
 bool device_variable_ok(const char *s)
 {
     static const char *const names[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "IFS", "ENV"};
-    static const char *const parts[] = {"LD_",  "DURWARD", "SSL_",  "SSH_",
-                                        "GIT_", "NODE_",   "PYTHON"};
+    /* of loaders and the C library, of languages, of what takes certificates or keys */
+    static const char *const parts[] = {
+        "LD_",  "GCONV_", "GLIBC_",  "DURWARD",  "SSL",    "SSH_", "OPENSSL_", "GIT_",
+        "BASH", "NODE_",  "NPM_",    "PIP_",     "PYTHON", "PERL", "RUBY",     "JAVA_",
+        "JDK_", "_JAVA_", "DOTNET_", "CORECLR_", "LUA_",   "PHP",  "COMPlus_", "npm_"};
+    static const char *const ends[] = {"_PROXY", "CA_BUNDLE", "_CERT",     "_CERTS",
+                                       "CAFILE", "CA_FILE",   "CERT_FILE", "CERT_DIR",
+                                       "CAPATH", "CA_PATH",   "CERT_PATH"};
     size_t n = strcspn(s, "=");
     if (s[n] != '=' || n == 0 || strlen(s) > DEVICE_VARIABLE_MAX || (s[0] >= '0' && s[0] <= '9'))
         return false;
@@ -129,5 +165,9 @@ bool device_variable_ok(const char *s)
         if (strncmp(s, parts[i], strlen(parts[i])) == 0)
             return false;
     /* proxies and bundles of roots, in whatever case */
-    return strcasestr(s, "_proxy=") == NULL && strcasestr(s, "CA_BUNDLE=") == NULL;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (n >= strlen(ends[i]) &&
+            strncasecmp(s + n - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
+            return false;
+    return true;
 }

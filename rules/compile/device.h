@@ -24,8 +24,8 @@ bool device_path_ok(const char *path);
 /* A file or directory of the host that may be mounted: of programs and libraries, canonical. */
 bool device_mount_host_ok(const char *path);
 bool device_mount_path_ok(const char *path);
-/* May a character device of this number be in a sandbox? No raw memory, no console, no raw disk:
- * they are the host. */
+/* May a character device of this number be in a sandbox? No raw memory, no console, no raw disk,
+ * no registers and nobody's keyboard: they are the host. */
 bool device_number_ok(dev_t number);
 /* NAME=VALUE, and no variable that decides what programs load or whom they trust. */
 bool device_variable_ok(const char *s);

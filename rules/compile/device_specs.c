@@ -1,6 +1,7 @@
 /* A policy's `devices`: names of the Container Device Interface (CDI), each looked up in the
  * specifications of this host when the configuration is read. What comes of it takes the names'
  * place in the tree, so that whoever gets the configuration from us opens no file. */
+#define _GNU_SOURCE 1 /* scandirat */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -213,30 +214,38 @@ static int read_spec(struct search *s, const json_t *root, struct err *err)
     return 0;
 }
 
-static int read_spec_file(struct search *s, const char *folder, const char *name, struct err *err)
+/* Who writes it decides what of the host a sandbox gets. */
+static bool is_trusted(int fd, mode_t type)
 {
-    char path[PATH_MAX];
     struct stat st;
+    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type &&
+           (st.st_uid == 0 || st.st_uid == geteuid()) && (st.st_mode & 022) == 0;
+}
+
+/* What was judged is what is read. */
+static int read_spec_file(struct search *s, int folder, const char *path, const char *name,
+                          struct err *err)
+{
     struct buf b;
-    char *base = NULL;
     json_t *root, *lines;
-    int r = -1;
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
-        return 0;
+    int r = -1, fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     s->file = path;
-    /* who writes it decides what of the host a sandbox gets */
-    if (stat(path, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & 022))
+    if (fd < 0 || !is_trusted(fd, S_IFREG)) {
+        if (fd >= 0)
+            close(fd);
         return node_fail(
             s->asked, err,
             "%s: a specification must be root's or yours, and nobody else may write it", path);
-    if (config_text(path, &b, &base, err) &&
+    }
+    buf_init(&b, YAML_TREE_MAX + 1);
+    if (config_read_all(fd, path, &b, err) == 0 &&
         yaml_tree_parse(buf_slice(&b), path, &root, &lines, err) == 0) {
         r = read_spec(s, root, err);
         json_decref(root);
         json_decref(lines);
     }
     buf_free(&b);
-    free(base);
+    close(fd);
     return r;
 }
 
@@ -248,22 +257,38 @@ static int is_spec(const struct dirent *e)
 }
 
 /* In one folder a device has one specification; -1 with err, else how many have it. */
-static int search_folder(struct search *s, const char *folder, struct err *err)
+static int search_opened(struct search *s, int fd, const char *folder, struct err *err)
 {
     struct dirent **names;
-    int n = scandir(folder, &names, is_spec, alphasort), had = 0;
+    char path[PATH_MAX];
+    int n = scandirat(fd, ".", &names, is_spec, alphasort), had = 0;
     if (n < 0)
-        return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, "%s", folder);
+        return err_sys(err, "%s", folder);
     if (n > SPECS_MAX)
         had = node_fail(s->asked, err, "%s: more than %d specifications", folder, SPECS_MAX);
     for (int i = 0; i < n; i++) {
-        int r = had < 0 ? had : read_spec_file(s, folder, names[i]->d_name, err);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        int r = had < 0 ? had : read_spec_file(s, fd, path, names[i]->d_name, err);
         had = r < 0 ? -1 : had + r;
         if (had > 1)
             had = node_fail(s->asked, err, "%s: two specifications have '%s'", folder, s->name);
         free(names[i]);
     }
     free(names);
+    return had;
+}
+
+static int search_folder(struct search *s, const char *folder, struct err *err)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, "%s", folder);
+    int had = is_trusted(fd, S_IFDIR) ? search_opened(s, fd, folder, err)
+                                      : node_fail(s->asked, err,
+                                                  "%s: a directory of specifications must be "
+                                                  "root's or yours, and nobody else may write it",
+                                                  folder);
+    close(fd);
     return had;
 }
 
@@ -330,7 +355,9 @@ static int fill_policy(const struct node *sandbox, struct err *err)
     if (!json_is_object(sandbox->value) || !node_get(sandbox, "devices", &list))
         return 0;
     if (json_is_object(list.value))
-        return 0; /* ours, of earlier: its reader checks it */
+        return node_fail(&list, err,
+                         "is no device of this host's: name it as its "
+                         "specification does, vendor.com/class=name");
     json_t *found = json_pack("{s:[], s:[], s:[], s:[]}", "names", "nodes", "mounts", "env");
     if (find_all(sandbox, &list, found, err) < 0) {
         json_decref(found);

@@ -17,6 +17,15 @@ static struct config *parsed(const char *sandbox, struct err *err)
     return config_parse(slice_str(text), "/etc/t.yaml", err);
 }
 
+/* As a part of Durward gets it from another one. */
+static struct config *given(const char *sandbox, struct err *err)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"version\": 1, \"policies\": {\"p\": {\"rules\": [], \"sandbox\": %s}}}", sandbox);
+    return config_from_json(text, strlen(text), err);
+}
+
 static struct config *good(const char *sandbox)
 {
     struct err err = {0};
@@ -241,10 +250,35 @@ static void test_device_words(void)
     static const char *const no_names[] = {"",      "gpu",     "a/b",    "a/b=",   "/b=c",
                                            "a/=c",  "a/b=c d", "-a/b=c", "a/b=c/", "a/b.c=d",
                                            "a=b/c", "a/b==c",  "a/b=.c"};
-    static const char *const good_env[] = {"A=1", "NVIDIA_VISIBLE_DEVICES=void", "X="};
-    static const char *const bad_env[] = {"A",         "=1",      "1A=1",          "PATH=/x",
-                                          "HOME=/x",   "LD_A=1",  "A B=1",         "A=\n",
-                                          "no_Proxy=", "SSL_X=1", "A_CA_BUNDLE=1", "NODE_X=1"};
+    static const char *const good_env[] = {"A=1", "NVIDIA_VISIBLE_DEVICES=void",
+                                           "X=", "CUDA_VISIBLE_DEVICES=0", "X=a_proxy=b"};
+    static const char *const bad_env[] = {"A",
+                                          "=1",
+                                          "1A=1",
+                                          "PATH=/x",
+                                          "HOME=/x",
+                                          "LD_A=1",
+                                          "A B=1",
+                                          "A=\n",
+                                          "no_Proxy=",
+                                          "SSL_X=1",
+                                          "A_CA_BUNDLE=1",
+                                          "NODE_X=1",
+                                          "BASH_ENV=/x",
+                                          "PERL5OPT=-MX",
+                                          "RUBYOPT=-rx",
+                                          "JAVA_TOOL_OPTIONS=x",
+                                          "_JAVA_OPTIONS=x",
+                                          "OPENSSL_CONF=/x",
+                                          "GCONV_PATH=/x",
+                                          "GLIBC_TUNABLES=x",
+                                          "npm_config_cafile=/x",
+                                          "PIP_CERT=/x",
+                                          "GRPC_CAFILE=/x",
+                                          "X_CA_FILE=/x",
+                                          "SSLKEYLOGFILE=/x",
+                                          "DOTNET_STARTUP_HOOKS=/x",
+                                          "CLOUDSDK_CA_CERTS=/x"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         CU_ASSERT_TRUE(device_name_ok(names[i]));
     for (size_t i = 0; i < ARRAY_LEN(no_names); i++)
@@ -273,6 +307,13 @@ static void test_device_places(void)
         {"/dev/a:b", false, false, false},
         {"/dev/a\nb", false, false, false},
         {"/dev/pts/0", false, false, false},
+        {"/dev/nvme0n1", false, false, false},
+        {"/dev/ng0n1", false, false, false},
+        {"/dev/bsg/0:0:0:0", false, false, false},
+        {"/dev/watchdog0", false, false, false},
+        {"/dev/nvidia0", true, true, false},
+        {"/dev/ngpu", true, true, false},
+        {"/dev/kfd", true, true, false},
         {"/dev/shm", false, false, false},
         {"/usr/lib/libcuda.so.1", false, false, true},
         {"/usr", false, false, false},
@@ -292,9 +333,10 @@ static void test_device_places(void)
         CU_ASSERT_EQUAL(device_mount_host_ok(rows[i].path), rows[i].mount);
         CU_ASSERT_EQUAL(device_mount_path_ok(rows[i].path), rows[i].mount);
     }
-    static const unsigned yes[][2] = {{1, 3}, {1, 9}, {10, 229}, {195, 0}, {226, 128}},
-                          no[][2] = {{1, 1}, {1, 4},  {1, 11},  {4, 0}, {5, 0},
-                                     {7, 1}, {21, 0}, {162, 0}, {0, 0}};
+    static const unsigned yes[][2] = {{1, 3}, {1, 9}, {10, 229}, {195, 0}, {226, 128}, {10, 232}},
+                          no[][2] = {{1, 1},    {1, 4},   {1, 11},  {4, 0},    {5, 0},    {7, 1},
+                                     {21, 0},   {162, 0}, {0, 0},   {10, 130}, {10, 144}, {10, 223},
+                                     {10, 231}, {90, 0},  {202, 1}, {204, 64}, {229, 0}};
     for (size_t i = 0; i < ARRAY_LEN(yes); i++)
         CU_ASSERT_TRUE(device_number_ok(makedev(yes[i][0], yes[i][1])));
     for (size_t i = 0; i < ARRAY_LEN(no); i++)
@@ -322,18 +364,27 @@ static void test_device_message(void)
         bad.devices[i] = s.devices[0];
     CU_ASSERT_EQUAL(pass(&bad, &back), 0);
     struct err err = {0};
-    struct config *c = good("{ devices: { nodes: [{ host: /dev/zero, path: /dev/x }], mounts: "
-                            "[{ host: /usr/a, path: /usr/a }] } }");
+    struct config *c =
+        given("{\"devices\": {\"nodes\": [{\"host\": \"/dev/zero\", \"path\": \"/dev/x\"}],"
+              "\"mounts\": [{\"host\": \"/usr/a\", \"path\": \"/usr/a\"}]}}",
+              &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
     CU_ASSERT_EQUAL_FATAL(sandbox_spec_of_policy(c, "p", "", "", &s, &err), 0);
     CU_ASSERT_EQUAL(s.n_devices, 2);
     CU_ASSERT_EQUAL(sandbox_spec_of_policy(c, "p", "docker", "x", &bad, &err), -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "devices"));
     config_unref(c);
-    CU_ASSERT_PTR_NULL(
-        parsed("{ devices: { nodes: [{ host: /etc/passwd, path: /dev/x }] } }", &err));
-    CU_ASSERT_PTR_NULL(parsed("{ devices: { mounts: [{ host: /usr/a, path: /etc/x }] } }", &err));
-    CU_ASSERT_PTR_NULL(parsed("{ devices: { env: [PATH=/x] } }", &err));
-    CU_ASSERT_PTR_NULL(parsed("{ devices: { node: [] } }", &err));
+    static const char *const bad_words[] = {
+        "{\"devices\": {\"nodes\": [{\"host\": \"/etc/passwd\", \"path\": \"/dev/x\"}]}}",
+        "{\"devices\": {\"mounts\": [{\"host\": \"/usr/a\", \"path\": \"/etc/x\"}]}}",
+        "{\"devices\": {\"env\": [\"PATH=/x\"]}}",
+        "{\"devices\": {\"node\": []}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad_words); i++)
+        CU_ASSERT_PTR_NULL(given(bad_words[i], &err));
+    CU_ASSERT_PTR_NULL(/* what no specification has said */
+                       parsed("{ devices: { nodes: [{ host: /dev/zero, path: /dev/x }] } }", &err));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "as its specification does"));
 }
 
 void suite_sandbox_spec(void);

@@ -102,6 +102,15 @@ static int program(const struct kube_plugin *p, bool write, struct err *err)
     return r < 0 ? -1 : 0;
 }
 
+/* Whether it stood here before: its program is laid there once the daemon has answered, and goes
+ * when the entry goes. */
+static bool is_known(const struct kube_plugin *p)
+{
+    char path[PATH_BYTES];
+    struct err err = {0};
+    return program_path(p, path, &err) == 0 && access(path, F_OK) == 0;
+}
+
 /* ---- the list ---- */
 
 static bool has_end(const char *name, const char *end)
@@ -164,7 +173,6 @@ static json_t *entry(const struct kube_plugin *p)
                      "netns", p->netns, "kubelet", p->kubelet, "pods", p->pods);
 }
 
-/* Nobody's pods are held up for a daemon that has never answered. */
 static int list(const struct kube_plugin *p, bool write, struct err *err)
 {
     char path[PATH_BYTES];
@@ -174,10 +182,8 @@ static int list(const struct kube_plugin *p, bool write, struct err *err)
     json_t *want = had ? kube_list_with(had, own, err) : NULL;
     int r = want ? 0 : -1;
     if (r == 0 && !json_equal(had, want)) {
-        r = !write ? err_set(err, ERR_UNREADY, "%s has no durward-cni at its end", path)
-                   : daemon_answers(p, err);
-        if (r == 0)
-            r = store(path, want, err);
+        r = write ? store(path, want, err)
+                  : err_set(err, ERR_UNREADY, "%s has no durward-cni at its end", path);
         if (r == 0)
             fprintf(stderr, "durward-kubernetes: durward-cni stands in %s\n", path);
     } else if (r < 0 && err->code == ERR_PARSE) {
@@ -187,6 +193,16 @@ static int list(const struct kube_plugin *p, bool write, struct err *err)
     json_decref(own);
     json_decref(want);
     return r;
+}
+
+/* Nobody's pods are held up for a daemon that has never answered. Where it has, the entry does not
+ * wait for it: after the node's start a network writes its list anew, and without its daemon the
+ * plugin refuses what would have no gate without the plugin. */
+static int put_in(const struct kube_plugin *p, struct err *err)
+{
+    if (!is_known(p) && daemon_answers(p, err) < 0)
+        return -1;
+    return program(p, true, err) < 0 ? -1 : list(p, true, err);
 }
 
 int kube_plugin_check(const struct kube_plugin *p, struct err *err)
@@ -265,7 +281,7 @@ static void keep(const struct kube_plugin *p, int ended)
     struct pollfd on[2] = {{.fd = ended, .events = POLLIN}, {.fd = watch(p), .events = POLLIN}};
     for (;;) {
         struct err err = {0};
-        int r = program(p, true, &err) < 0 ? -1 : list(p, true, &err);
+        int r = put_in(p, &err);
         if (r < 0 && strcmp(said, err.text) != 0)
             fprintf(stderr, "durward-kubernetes: %s\n", err.text);
         snprintf(said, sizeof said, "%.255s", r < 0 ? err.text : "");

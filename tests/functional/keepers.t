@@ -213,8 +213,7 @@ def plugin(t, d):
     read = lambda: json.load(open(at))  # noqa: E731
     has = lambda: read()["plugins"][-1]["type"] == "durward-cni"  # noqa: E731
     check = lambda: subprocess.run([PROGRAM, "plugin", "--check"] + words, stderr=subprocess.DEVNULL).returncode == 0  # noqa: E731
-    t.ok(tap.wait_for(lambda: os.path.exists(where + "/durward-cni"), 10, 0.02), "the plugin is laid among the runtime's")
-    t.ok(not tap.wait_for(has, 1.5, 0.05) and not check(), "while the daemon does not answer the list stays as it is")
+    t.ok(not tap.wait_for(has, 1.5, 0.05) and not check() and not os.listdir(where), "until the daemon has answered once all stays as it is")
     daemon.ready = True
     t.ok(tap.wait_for(has, 5, 0.02) and check(), "then the plugin stands in the list that the runtime uses")
     t.eq((len(read()["plugins"]), read()["disableCheck"], os.stat(at).st_mode & 0o777, json.load(open(other))), (2, True, 0o640, NETWORK),
@@ -224,6 +223,13 @@ def plugin(t, d):
     p.terminate()
     p.wait(10)
     t.ok(has() and check(), "what ends while its DaemonSet is there leaves the list as it is")
+    daemon.ready = False
+    t.write(os.path.relpath(at, t.tmp), json.dumps(NETWORK))
+    p = s.start(t, "plugin", *words)
+    t.ok(tap.wait_for(has, 3, 0.01) and not check(), "after the node's start it is put in at once, before the daemon answers: bound pods wait")
+    daemon.ready = True
+    p.terminate()
+    p.wait(10)
     os.unlink(where + "/durward-cni")
     t.ok(not check(), "--check says when something is missing")
     s.daemonset = 404

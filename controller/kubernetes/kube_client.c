@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -273,4 +274,40 @@ bool kube_wait(struct kube_stream *list, size_t n, unsigned limit)
         if (left <= 0 || (poll(p, n, (int)left * 1000) < 0 && errno != EINTR))
             return false;
     }
+}
+
+static void read_events(struct buf *b, void (*on)(const json_t *event, void *arg), void *arg)
+{
+    ssize_t end;
+    while ((end = slice_find(buf_slice(b), '\n')) >= 0) {
+        json_t *event =
+            json_loadb((const char *)buf_data(b), (size_t)end, JSON_REJECT_DUPLICATES, NULL);
+        if (event)
+            on(event, arg);
+        json_decref(event);
+        buf_drain(b, (size_t)end + 1);
+    }
+}
+
+int kube_follow(const struct kube *k, const char *path, unsigned seconds,
+                void (*on)(const json_t *event, void *arg), void *arg, struct err *err)
+{
+    struct kube_request q = {.method = "GET", .path = path};
+    struct timeval limit = {.tv_sec = seconds};
+    struct kube_stream s;
+    struct buf b;
+    buf_init(&b, KUBE_ANSWER_MAX);
+    int status = begin(k, &q, &s, &b, err), more = status == 200;
+    if (status > 0 && status != 200)
+        err_set(err, ERR_UPSTREAM, "the API server lets nobody watch: %d", status);
+    if (more && setsockopt(s.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) < 0)
+        more = err_sys(err, "a watch");
+    while (more == 1) {
+        read_events(&b, on, arg);
+        more = take(s.ssl, &b, err);
+    }
+    if (status > 0)
+        hang_up(&s);
+    buf_free(&b);
+    return status == 200 && more == 0 ? 0 : -1;
 }

@@ -49,4 +49,9 @@ void kube_unwatch(struct kube_stream *s);
 /* Until one of them says something (true), ends, or the time is over. */
 bool kube_wait(struct kube_stream *list, size_t n, unsigned seconds);
 
+/* Each event of a watch, until it ends or for so many seconds nothing comes. What was allowed when
+ * it began it goes on telling, whatever becomes of the rights. */
+int kube_follow(const struct kube *k, const char *path, unsigned seconds,
+                void (*on)(const json_t *event, void *arg), void *arg, struct err *err);
+
 #endif

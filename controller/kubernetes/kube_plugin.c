@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kube_client.h"
@@ -31,8 +33,11 @@ enum {
     AGAIN_MS = 300,   /* while it is not in place */
     LOOK_MS = 10000,  /* while it is */
     ANSWER_MS = 5000, /* of the daemon */
-    REFUSED_MAX = 3,  /* times that the API server does not know us, a second apart */
+    HEAR_MS = 3000,   /* of the DaemonSet, at the end */
+    WITNESS_S = 1800, /* until it watches anew */
 };
+
+enum { HERE = '+', GONE = '-' };
 
 /* ---- the daemon ---- */
 
@@ -229,34 +234,111 @@ int kube_plugin_remove(const struct kube_plugin *p, struct err *err)
 
 /* ---- until the end ---- */
 
-/* 1: it is being deleted, or with it the rights to ask; 0: it is there; -1: nobody knows. */
-static int is_gone(const struct kube *k, const char *daemonset)
+static int path_of(const char *daemonset, const char *one, char to[PATH_BYTES], struct err *err)
 {
-    char path[512];
     const char *slash = strchr(daemonset, '/');
-    struct err err = {0};
-    json_t *said = NULL;
-    int status;
-    snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%.*s/daemonsets/%.253s",
-             slash ? (int)(slash - daemonset) : 0, daemonset, slash ? slash + 1 : daemonset);
-    struct kube_request q = {.method = "GET", .path = path};
-    if (kube_ask(k, &q, &status, &said, &err) < 0)
-        return -1;
-    bool ends =
-        json_object_get(json_object_get(said, "metadata"), "deletionTimestamp") || status == 404;
-    json_decref(said);
-    return ends ? 1 : status == 200 ? 0 : status == 401 || status == 403 ? 2 : -1;
+    if (slash == NULL)
+        return err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
+    snprintf(to, PATH_BYTES, "/apis/apps/v1/namespaces/%.*s/daemonsets%s%.253s",
+             (int)(slash - daemonset), daemonset, one, slash + 1);
+    return 0;
 }
 
-static bool is_taken_away(const struct kube *k, const char *daemonset)
+static bool ends(const json_t *object)
 {
-    int got = 2;
-    for (int i = 0; got == 2 && i < REFUSED_MAX; i++) {
-        if (i > 0)
-            sleep(1);
-        got = is_gone(k, daemonset);
+    return json_object_get(json_object_get(object, "metadata"), "deletionTimestamp");
+}
+
+struct witness {
+    int to;
+    char said;
+};
+
+static void on_event(const json_t *event, void *arg)
+{
+    struct witness *w = arg;
+    const char *type = json_string_value(json_object_get(event, "type"));
+    bool gone = type && strcmp(type, "DELETED") == 0;
+    if (!gone && (type == NULL || (strcmp(type, "ADDED") != 0 && strcmp(type, "MODIFIED") != 0)))
+        return;
+    char now = gone || ends(json_object_get(event, "object")) ? GONE : HERE;
+    if (now != w->said && write(w->to, &now, 1) == 1)
+        w->said = now;
+}
+
+/* In a process of its own, for it may wait long and the list may not. It began to watch while it
+ * was allowed to: whoever takes Durward away takes the account with it, and it still hears of it.
+ */
+static void witness(const struct kube *k, const char *path, int to)
+{
+    struct witness w = {to, '\0'};
+    struct timespec again = {.tv_nsec = 50 * 1000000};
+    for (;;) {
+        struct err err = {0};
+        again.tv_sec = kube_follow(k, path, WITNESS_S + 30, on_event, &w, &err) < 0;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &again, NULL);
     }
-    return got > 0;
+}
+
+/* Where it says what it has heard. */
+static int begin_witness(const struct kube *k, const char *daemonset, struct err *err)
+{
+    char one[PATH_BYTES], path[PATH_BYTES + 64];
+    int ends_of[2];
+    if (path_of(daemonset, "?fieldSelector=metadata.name%3D", one, err) < 0)
+        return -1;
+    snprintf(path, sizeof path, "%s&watch=1&timeoutSeconds=%d", one, WITNESS_S);
+    if (pipe2(ends_of, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_sys(err, "a pipe");
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        close(ends_of[0]);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+            witness(k, path, ends_of[1]);
+        _exit(1);
+    }
+    close(ends_of[1]);
+    if (pid > 0)
+        return ends_of[0];
+    close(ends_of[0]);
+    return err_sys(err, "fork");
+}
+
+/* What the witness has heard last. It may hear it a little later than we are told to end. */
+static bool has_heard(int from)
+{
+    struct pollfd p = {.fd = from, .events = POLLIN};
+    char said = '\0', text[4096];
+    for (int left = HEAR_MS; said != GONE && left > 0; left -= AGAIN_MS) {
+        ssize_t n = poll(&p, 1, AGAIN_MS) > 0 ? read(from, text, sizeof text) : 0;
+        if (n > 0)
+            said = text[n - 1];
+        else if (p.revents)
+            break;
+    }
+    return said == GONE;
+}
+
+/* That we may not ask is no sign: it is also so where rights or keys of the cluster are changed,
+ * and then pods would start without a gate. */
+static bool is_taken_away(const struct kube *k, const char *daemonset, int from)
+{
+    char path[PATH_BYTES];
+    struct err err = {0};
+    json_t *said = NULL;
+    int status = 0;
+    struct kube_request q = {.method = "GET", .path = path};
+    if (path_of(daemonset, "/", path, &err) < 0 || kube_ask(k, &q, &status, &said, &err) < 0)
+        return false;
+    bool gone = status == 404 || (status == 200 && ends(said));
+    json_decref(said);
+    if (status != 401 && status != 403)
+        return gone;
+    gone = has_heard(from);
+    if (!gone)
+        fprintf(stderr, "durward-kubernetes: nobody says whether %s is there: durward-cni stays\n",
+                daemonset);
+    return gone;
 }
 
 static int watch(const struct kube_plugin *p)
@@ -304,10 +386,13 @@ int kube_plugin_keep(const struct kube_plugin *p, const struct kube *k, const ch
     int fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
         return err_sys(err, "signals");
-    keep(p, fd);
+    int from = begin_witness(k, daemonset, err);
+    bool gone = from >= 0 && (keep(p, fd), is_taken_away(k, daemonset, from));
     close(fd);
-    if (!is_taken_away(k, daemonset))
-        return 0;
+    if (from >= 0)
+        close(from);
+    if (!gone)
+        return from < 0 ? -1 : 0;
     fprintf(stderr, "durward-kubernetes: %s is gone, and durward-cni goes with it\n", daemonset);
     return kube_plugin_remove(p, err);
 }

@@ -33,7 +33,8 @@ class Server:
     def __init__(self, t, d, policies, bindings, pods):
         self.objects = {"policies": policies, "policybindings": bindings}
         self.pods, self.told, self.pages, self.events, self.hung = pods, {}, [], [], threading.Event()
-        self.release, self.daemons, self.nodes, self.daemonset = threading.Event(), [], [], 200
+        self.release, self.daemons, self.nodes, self.daemonset, self.said = threading.Event(), [], [], 200, []
+        self.followed = 0
         t.cleanup(self.release.set)
         self.origin = origin.Origin(t, d.ca, "localhost", self.answer)
         self.token, self.ca = t.write("token", "t0ken"), d.ca.pem
@@ -49,7 +50,9 @@ class Server:
         conn.close_after = True
         query = dict(urllib.parse.parse_qsl(req.query))
         kind = req.path[len(API):].split("/")[0] if req.path.startswith(API) else None
-        if "watch" in query:
+        if "watch" in query and "/daemonsets" in req.path:
+            self.follow(conn)
+        elif "watch" in query:
             conn.head(200)
             self.release.wait(60)
         elif req.method == "PATCH" and req.path.startswith("/api/v1/nodes/"):
@@ -75,6 +78,16 @@ class Server:
             self.page(req, conn, query)
         else:
             conn.reply(req, 200, {"metadata": {"uid": "u-1", "labels": {"a": "b"}}, "spec": {"serviceAccountName": "default"}})
+
+    def follow(self, conn):
+        """What becomes of the DaemonSet, as it comes to be said."""
+        conn.head(200)
+        self.followed += 1
+        at = 0
+        while not self.release.wait(0.02):
+            for kind, more in self.said[at:]:
+                conn.send(json.dumps({"type": kind, "object": {"metadata": dict({"name": "durward-node"}, **more)}}).encode() + b"\n")
+                at += 1
 
     def page(self, req, conn, query):
         ns, at, limit = req.path.split("/")[4], int(query.get("continue", "0")), int(query["limit"])
@@ -232,12 +245,22 @@ def plugin(t, d):
     p.wait(10)
     os.unlink(where + "/durward-cni")
     t.ok(not check(), "--check says when something is missing")
-    s.daemonset = 404
     p = s.start(t, "plugin", *words)
     t.ok(tap.wait_for(check, 10, 0.05), "it begins again")
+    s.daemonset = 403
+    s.said = [("ADDED", {})]
     p.terminate()
     p.wait(10)
-    t.eq((read(), os.listdir(where), os.listdir(lists)), (NETWORK, [], os.listdir(lists)), "when the DaemonSet is gone all is as before")
+    t.ok(check(), "that it may not ask any more is no sign that the DaemonSet is gone")
+    for how, status, said in (("is deleted with the account", 401, ("DELETED", {})),
+                              ("is being deleted with the rights", 403, ("MODIFIED", {"deletionTimestamp": "now"})), ("is gone", 404, None)):
+        s.daemonset, s.said, had = status, [("ADDED", {})], s.followed
+        p = s.start(t, "plugin", *words)
+        tap.wait_for(lambda: check() and s.followed > had, 10, 0.05)
+        p.terminate()
+        s.said += [said] if said else []
+        p.wait(10)
+        t.eq((read(), os.listdir(where), sorted(os.listdir(lists))), (NETWORK, [], ["10-net.conflist", "20-other.conflist"]), "when the DaemonSet %s all is as before" % how)
 
 
 def test(t):

@@ -161,7 +161,9 @@ def rights(t, c):
                if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:" + who)[0] == 0]
         t.eq(may, [], "%s may do nothing that it has no reason for" % who)
     for what, patch in (("a taint", {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}), ("another label", {"metadata": {"labels": {"x": "y"}}}),
-                        ("an annotation", {"metadata": {"annotations": {"x": "y"}}}), ("a label's end", {"metadata": {"labels": {"kubernetes.io/os": None}}})):
+                        ("an annotation", {"metadata": {"annotations": {"x": "y"}}}), ("a label's end", {"metadata": {"labels": {"kubernetes.io/os": None}}}),
+                        ("a finalizer", {"metadata": {"finalizers": ["example.com/x"]}}),  # with an owner that is not there the node itself would be deleted
+                        ("an owner", {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}]}})):
         code, said = c.ask("PATCH", "/api/v1/nodes/" + NODE, patch, "application/merge-patch+json", "durward:durward-nodes")
         t.ok(code == 422 and "one label of a node" in str(said), "who labels nodes may set one label, and not " + what, str(said))
 

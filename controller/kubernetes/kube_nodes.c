@@ -8,7 +8,7 @@
 
 #define LABEL "node-restriction.kubernetes.io/durward"
 
-enum { WATCH_S = 240, LIST_MAX = 5000 };
+enum { WATCH_S = 240, LIST_MAX = 5000, UID_BYTES = 64 };
 
 static json_t *in(const json_t *v, const char *section, const char *key)
 {
@@ -31,7 +31,24 @@ static bool is_ready(const json_t *pod)
     return false;
 }
 
-json_t *kube_nodes_ready(const json_t *pods)
+/* A label alone is nothing: a kubelet makes mirrors of its static pods, with any. Who owns a pod
+ * the API server lets no kubelet say. */
+static bool is_of(const json_t *pod, const char *uid)
+{
+    const json_t *one;
+    size_t i;
+    if (json_object_get(in(pod, "metadata", "annotations"), "kubernetes.io/config.mirror"))
+        return false;
+    json_array_foreach(in(pod, "metadata", "ownerReferences"), i, one)
+    {
+        const char *own = json_string_value(json_object_get(one, "uid"));
+        if (own && strcmp(own, uid) == 0 && json_is_true(json_object_get(one, "controller")))
+            return true;
+    }
+    return false;
+}
+
+json_t *kube_nodes_ready(const json_t *pods, const char *uid)
 {
     json_t *found = json_object();
     const json_t *one;
@@ -39,7 +56,7 @@ json_t *kube_nodes_ready(const json_t *pods)
     json_array_foreach(pods, i, one)
     {
         const char *node = json_string_value(in(one, "spec", "nodeName"));
-        if (node && is_ready(one))
+        if (node && is_of(one, uid) && is_ready(one))
             json_object_set_new(found, node, json_true());
     }
     return found;
@@ -89,7 +106,7 @@ static int label(const struct kube *k, const char *node, bool ready, struct err 
     return r;
 }
 
-static int label_all(const struct kube *k, const json_t *pods, struct err *err)
+static int label_all(const struct kube *k, const json_t *pods, const char *uid, struct err *err)
 {
     char path[64];
     json_t *nodes, *value;
@@ -98,7 +115,7 @@ static int label_all(const struct kube *k, const json_t *pods, struct err *err)
     snprintf(path, sizeof path, "/api/v1/nodes?limit=%d", LIST_MAX);
     if (get(k, path, &nodes, err) < 0)
         return -1;
-    json_t *ready = kube_nodes_ready(pods);
+    json_t *ready = kube_nodes_ready(pods, uid);
     json_t *changed = kube_nodes_changed(json_object_get(nodes, "items"), ready);
     json_object_foreach(changed, name, value) r |= label(k, name, json_is_true(value), err);
     json_decref(changed);
@@ -107,14 +124,38 @@ static int label_all(const struct kube *k, const json_t *pods, struct err *err)
     return r;
 }
 
+/* Its uid; "": it is not there. */
+static int daemonset_uid(const struct kube *k, const char *ns_name, char uid[UID_BYTES],
+                         struct err *err)
+{
+    char path[512];
+    int status;
+    json_t *said;
+    const char *slash = strchr(ns_name, '/');
+    snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%.*s/daemonsets/%.253s",
+             (int)(slash - ns_name), ns_name, slash + 1);
+    struct kube_request q = {.method = "GET", .path = path};
+    if (kube_ask(k, &q, &status, &said, err) < 0)
+        return -1;
+    const char *own = json_string_value(in(said, "metadata", "uid"));
+    int n = status == 404 ? 0 : status == 200 && own ? (int)strlen(own) : -1;
+    snprintf(uid, UID_BYTES, "%s", n > 0 ? own : "");
+    json_decref(said);
+    return n < 0 || n >= UID_BYTES
+               ? err_set(err, ERR_UPSTREAM, "GET %s: %d, and no uid", path, status)
+               : 0;
+}
+
 int kube_nodes_turn(const struct kube *k, const char *daemonset, struct err *err)
 {
-    char path[512], watch[640];
+    char path[512], watch[640], uid[UID_BYTES];
     const char *slash = strchr(daemonset, '/');
     struct kube_stream s = {.fd = -1};
     json_t *all;
     if (slash == NULL)
         return err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
+    if (daemonset_uid(k, daemonset, uid, err) < 0)
+        return -1;
     snprintf(path, sizeof path, "/api/v1/namespaces/%.*s/pods?labelSelector=app%%3D%.63s",
              (int)(slash - daemonset), daemonset, slash + 1);
     if (get(k, path, &all, err) < 0)
@@ -123,7 +164,7 @@ int kube_nodes_turn(const struct kube *k, const char *daemonset, struct err *err
     bool ok = version && strlen(version) < 32 && strspn(version, "0123456789") == strlen(version);
     snprintf(watch, sizeof watch, "%s&watch=1&timeoutSeconds=%d&resourceVersion=%.31s", path,
              WATCH_S, ok ? version : "");
-    int r = ok ? label_all(k, json_object_get(all, "items"), err)
+    int r = ok ? label_all(k, json_object_get(all, "items"), uid, err)
                : err_set(err, ERR_UPSTREAM, "the list of pods is malformed");
     json_decref(all);
     if (r == 0)

@@ -8,8 +8,8 @@
 
 struct kube;
 
-/* { NODE: true } of these pods of the DaemonSet. */
-json_t *kube_nodes_ready(const json_t *pods);
+/* { NODE: true } of those pods that the DaemonSet with this uid has made. */
+json_t *kube_nodes_ready(const json_t *pods, const char *uid);
 /* { NODE: whether it is ready } of those nodes whose label says something else. */
 json_t *kube_nodes_changed(const json_t *nodes, const json_t *ready);
 /* Lists, labels, and waits until a pod of the DaemonSet (NS/NAME, which is its pods' label `app`)

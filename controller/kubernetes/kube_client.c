@@ -17,6 +17,12 @@
 #include "reach.h"
 
 enum { TOKEN_MAX = 16 * 1024, HEAD_MAX = 64 * 1024, TIMEOUT_S = 20, STREAMS_MAX = 4 };
+enum {
+    PAGE = 500,      /* objects */
+    PAGE_LEAST = 4,  /* where they are large: four of etcd's largest fit an answer */
+    PAGES_MAX = 800, /* of a list: more pods than a cluster may have */
+    NEXT_MAX = 1024,
+};
 
 /* ---- where it is ---- */
 
@@ -213,6 +219,48 @@ int kube_must(const struct kube *k, const struct kube_request *q, json_t **ret, 
     json_decref(*ret);
     *ret = NULL;
     return -1;
+}
+
+/* ---- lists ---- */
+
+/* What the next page is asked by; "" after the last one. */
+static int read_next(const json_t *page, const char *path, char next[NEXT_MAX], struct err *err)
+{
+    static const char may[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=";
+    const char *said =
+        json_string_value(json_object_get(json_object_get(page, "metadata"), "continue"));
+    size_t n = said ? strlen(said) : 0;
+    if (n >= NEXT_MAX || (said && strspn(said, may) != n) ||
+        !json_is_array(json_object_get(page, "items")))
+        return err_set(err, ERR_UPSTREAM, "the list of %s is malformed", path);
+    snprintf(next, NEXT_MAX, "%s", said ? said : "");
+    return 0;
+}
+
+int kube_pages(const struct kube *k, const char *path,
+               int (*on)(const json_t *page, void *arg, struct err *err), void *arg,
+               struct err *err)
+{
+    char next[NEXT_MAX] = "", at[NEXT_MAX + 768];
+    unsigned limit = PAGE;
+    for (unsigned i = 0; i < PAGES_MAX; i++) {
+        json_t *page;
+        snprintf(at, sizeof at, "%s%climit=%u%s%s", path, strchr(path, '?') ? '&' : '?', limit,
+                 next[0] ? "&continue=" : "", next);
+        struct kube_request q = {.method = "GET", .path = at};
+        if (kube_must(k, &q, &page, err) < 0) {
+            if (err->code != ERR_LIMIT || limit <= PAGE_LEAST)
+                return -1;
+            limit = limit / 4 > PAGE_LEAST ? limit / 4 : PAGE_LEAST;
+            *err = (struct err){0};
+            continue;
+        }
+        int r = read_next(page, path, next, err) < 0 ? -1 : on(page, arg, err);
+        json_decref(page);
+        if (r < 0 || next[0] == '\0')
+            return r;
+    }
+    return err_set(err, ERR_LIMIT, "the list of %.200s is too long", path);
 }
 
 /* ---- watches ---- */

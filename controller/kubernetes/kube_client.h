@@ -38,6 +38,12 @@ int kube_ask(const struct kube *k, const struct kube_request *q, int *status, js
 /* The same, and any status but 2xx is an error with what the API server says. */
 int kube_must(const struct kube *k, const struct kube_request *q, json_t **ret, struct err *err);
 
+/* A list by pages, so that no number of objects is too many: each page to `on`, whose -1 ends it. A
+ * page that is too long is asked for again, in smaller ones. */
+int kube_pages(const struct kube *k, const char *path,
+               int (*on)(const json_t *page, void *arg, struct err *err), void *arg,
+               struct err *err);
+
 /* An answer that goes on, of a watch. */
 struct kube_stream {
     int fd; /* -1: not open */

@@ -8,7 +8,7 @@
 
 #define LABEL "node-restriction.kubernetes.io/durward"
 
-enum { WATCH_S = 240, LIST_MAX = 5000, UID_BYTES = 64 };
+enum { WATCH_S = 240, UID_BYTES = 64, VERSION_BYTES = 32 };
 
 static json_t *in(const json_t *v, const char *section, const char *key)
 {
@@ -79,17 +79,6 @@ json_t *kube_nodes_changed(const json_t *nodes, const json_t *ready)
     return found;
 }
 
-static int get(const struct kube *k, const char *path, json_t **ret, struct err *err)
-{
-    struct kube_request q = {.method = "GET", .path = path};
-    if (kube_must(k, &q, ret, err) < 0)
-        return -1;
-    if (json_is_array(json_object_get(*ret, "items")))
-        return 0;
-    json_decref(*ret);
-    return err_set(err, ERR_UPSTREAM, "a list is malformed");
-}
-
 static int label(const struct kube *k, const char *node, bool ready, struct err *err)
 {
     char path[320];
@@ -106,22 +95,49 @@ static int label(const struct kube *k, const char *node, bool ready, struct err 
     return r;
 }
 
-static int label_all(const struct kube *k, const json_t *pods, const char *uid, struct err *err)
+struct look {
+    const struct kube *kube;
+    const char *uid;
+    json_t *ready;
+    char version[VERSION_BYTES]; /* of the list of pods */
+    struct err err;              /* of the last node that could not be labelled */
+};
+
+static int look_at_pods(const json_t *page, void *arg, struct err *err)
 {
-    char path[64];
-    json_t *nodes, *value;
-    const char *name;
-    int r = 0;
-    snprintf(path, sizeof path, "/api/v1/nodes?limit=%d", LIST_MAX);
-    if (get(k, path, &nodes, err) < 0)
-        return -1;
-    json_t *ready = kube_nodes_ready(pods, uid);
-    json_t *changed = kube_nodes_changed(json_object_get(nodes, "items"), ready);
-    json_object_foreach(changed, name, value) r |= label(k, name, json_is_true(value), err);
-    json_decref(changed);
+    struct look *l = arg;
+    const char *version = json_string_value(in(page, "metadata", "resourceVersion"));
+    json_t *ready = kube_nodes_ready(json_object_get(page, "items"), l->uid);
+    int bad = json_object_update(l->ready, ready);
     json_decref(ready);
-    json_decref(nodes);
-    return r;
+    if (version == NULL || strlen(version) >= VERSION_BYTES ||
+        strspn(version, "0123456789") != strlen(version))
+        return err_set(err, ERR_UPSTREAM, "the list of pods is malformed");
+    snprintf(l->version, sizeof l->version, "%s", version);
+    return bad ? err_set(err, ERR_INTERNAL, "out of memory") : 0;
+}
+
+/* One that fails keeps no other from its label. */
+static int label_page(const json_t *page, void *arg, struct err *err UNUSED)
+{
+    struct look *l = arg;
+    json_t *value, *changed = kube_nodes_changed(json_object_get(page, "items"), l->ready);
+    const char *name;
+    json_object_foreach(changed, name, value)(void)
+        label(l->kube, name, json_is_true(value), &l->err);
+    json_decref(changed);
+    return 0;
+}
+
+static int label_all(struct look *l, const char *pods, struct err *err)
+{
+    int r = kube_pages(l->kube, pods, look_at_pods, l, err);
+    if (r == 0)
+        r = kube_pages(l->kube, "/api/v1/nodes", label_page, l, err);
+    if (r < 0 || l->err.code == ERR_NONE)
+        return r;
+    *err = l->err;
+    return -1;
 }
 
 /* Its uid; "": it is not there. */
@@ -151,24 +167,20 @@ int kube_nodes_turn(const struct kube *k, const char *daemonset, struct err *err
     char path[512], watch[640], uid[UID_BYTES];
     const char *slash = strchr(daemonset, '/');
     struct kube_stream s = {.fd = -1};
-    json_t *all;
     if (slash == NULL)
         return err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
     if (daemonset_uid(k, daemonset, uid, err) < 0)
         return -1;
     snprintf(path, sizeof path, "/api/v1/namespaces/%.*s/pods?labelSelector=app%%3D%.63s",
              (int)(slash - daemonset), daemonset, slash + 1);
-    if (get(k, path, &all, err) < 0)
+    struct look l = {.kube = k, .uid = uid, .ready = json_object()};
+    int r = label_all(&l, path, err);
+    json_decref(l.ready);
+    if (r < 0)
         return -1;
-    const char *version = json_string_value(in(all, "metadata", "resourceVersion"));
-    bool ok = version && strlen(version) < 32 && strspn(version, "0123456789") == strlen(version);
-    snprintf(watch, sizeof watch, "%s&watch=1&timeoutSeconds=%d&resourceVersion=%.31s", path,
-             WATCH_S, ok ? version : "");
-    int r = ok ? label_all(k, json_object_get(all, "items"), uid, err)
-               : err_set(err, ERR_UPSTREAM, "the list of pods is malformed");
-    json_decref(all);
-    if (r == 0)
-        r = kube_watch(k, watch, &s, err);
+    snprintf(watch, sizeof watch, "%s&watch=1&timeoutSeconds=%d&resourceVersion=%s", path, WATCH_S,
+             l.version);
+    r = kube_watch(k, watch, &s, err);
     if (r == 0)
         (void)kube_wait(&s, 1, WATCH_S);
     kube_unwatch(&s);

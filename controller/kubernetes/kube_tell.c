@@ -8,65 +8,23 @@
 #include "kube_objects.h"
 #include "kube_status.h"
 
-enum {
-    PAGE = 500,      /* pods */
-    PAGE_LEAST = 4,  /* where they are large: four of etcd's largest fit an answer */
-    PAGES_MAX = 800, /* of a namespace: more pods than a cluster may have */
-    NEXT_MAX = 1024,
-};
-
 /* ---- pods ---- */
 
-/* What the next page is asked by; "" after the last one. */
-static int read_next(const json_t *all, char next[NEXT_MAX], struct err *err)
+static int count_page(const json_t *page, void *arg, struct err *err UNUSED)
 {
-    static const char may[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=";
-    const char *said =
-        json_string_value(json_object_get(json_object_get(all, "metadata"), "continue"));
-    size_t n = said ? strlen(said) : 0;
-    if (n >= NEXT_MAX || (said && strspn(said, may) != n) ||
-        !json_is_array(json_object_get(all, "items")))
-        return err_set(err, ERR_UPSTREAM, "the list of pods is malformed");
-    snprintf(next, NEXT_MAX, "%s", said ? said : "");
+    kube_count_pods(arg, json_object_get(page, "items"));
     return 0;
-}
-
-/* A page that is too long is asked for again, in smaller ones. */
-static int count_page(const struct kube *k, const char *ns, char next[NEXT_MAX], unsigned *limit,
-                      struct kube_count *c, struct err *err)
-{
-    char path[NEXT_MAX + 256];
-    json_t *all;
-    snprintf(path, sizeof path,
-             "/api/v1/namespaces/%.63s/pods?limit=%u&fieldSelector=status.phase!%%3DSucceeded,"
-             "status.phase!%%3DFailed%s%s",
-             ns, *limit, next[0] ? "&continue=" : "", next);
-    struct kube_request q = {.method = "GET", .path = path};
-    if (kube_must(k, &q, &all, err) < 0) {
-        if (err->code != ERR_LIMIT || *limit <= PAGE_LEAST)
-            return -1;
-        *limit = *limit / 4 > PAGE_LEAST ? *limit / 4 : PAGE_LEAST;
-        *err = (struct err){0};
-        return 0;
-    }
-    int r = read_next(all, next, err);
-    if (r == 0)
-        kube_count_pods(c, json_object_get(all, "items"));
-    json_decref(all);
-    return r < 0 ? -1 : next[0] == '\0';
 }
 
 static int count_namespace(const struct kube *k, const char *ns, struct kube_count *c,
                            struct err *err)
 {
-    char next[NEXT_MAX] = "";
-    unsigned limit = PAGE;
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < PAGES_MAX; i++)
-        r = count_page(k, ns, next, &limit, c, err);
-    return r > 0   ? 0
-           : r < 0 ? -1
-                   : err_set(err, ERR_LIMIT, "the namespace %.63s has too many pods", ns);
+    char path[256];
+    snprintf(path, sizeof path,
+             "/api/v1/namespaces/%.63s/pods?fieldSelector=status.phase!%%3DSucceeded,"
+             "status.phase!%%3DFailed",
+             ns);
+    return kube_pages(k, path, count_page, c, err);
 }
 
 /* err: the first that failed. */

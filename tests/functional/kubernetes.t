@@ -320,7 +320,7 @@ def begin_objects(t, s, c):
     t.eq(code, 0, "the API server takes the definitions of Policy and PolicyBinding, accounts and rights") or t.diag(said)
     code, said = c.apply(*manifest("node-review.yaml"))
     t.eq(code, 0, "and the webhook") or t.diag(said)
-    for who in ("durward-node:durward-node", "durward:durward-policies"):
+    for who in ("durward-node:durward-node", "durward:durward-policies", "durward:durward-status"):
         may = [x for x in ("get secrets", "watch pods", "patch pods", "patch events", "create policies.durward.internal", "patch policies.durward.internal",
                            "get configmaps", "patch validatingwebhookconfigurations/others")
                if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:" + who)[0] == 0]
@@ -329,7 +329,7 @@ def begin_objects(t, s, c):
     ip("addr", "add", at + "/32", "dev", "lo")  # what kube-proxy does
     node, policies = k.account("durward-node", "durward-node"), k.account("durward-policies", "durward")
     k.node = k.start("node", node, "--node", kubernetes.NODE)
-    k.start("status", policies, "--every", "1")
+    k.start("status", k.account("durward-status", "durward"), "--every", "1")
     k.start("review", policies, "--listen", at + ":8443")
     c.apply(dict(manifest("node-review.yaml", "Service")[0], spec={"clusterIP": at, "ports": [{"port": 8443}]}))
     hook = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/durward-policies"

@@ -61,7 +61,7 @@ def overlay(t, s, tag):
     config.update(configuration(s))
     config["node"]["unbound"].append("open")
     t.write("overlay/durward.yaml", json.dumps(config))
-    env = [{"op": "add", "path": "/spec/template/spec/containers/%d/env" % i, "value": API} for i in range(2)]
+    env = [{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": API}]
     folders = [{"op": "replace", "path": "/spec/template/spec/volumes/%d/hostPath/path" % i, "value": "/run/cni/" + x} for i, x in volumes()]
     objects = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [os.path.relpath(DEPLOY, where)],
                "images": [{"name": "durward", "newName": "localhost/durward", "newTag": tag}],
@@ -70,8 +70,7 @@ def overlay(t, s, tag):
                "patches": [{"target": {"kind": "DaemonSet"}, "patch": json.dumps(folders + [
                    {"op": "add", "path": "/spec/template/spec/containers/1/env/-", "value": x} for x in API] + [
                    {"op": "add", "path": "/spec/template/spec/containers/2/env", "value": API}])},
-                   {"target": {"kind": "Deployment", "name": "durward-policies"}, "patch": json.dumps(env)},
-                   {"target": {"kind": "Deployment", "name": "durward-nodes"}, "patch": json.dumps(env[:1])},
+                   {"target": {"kind": "Deployment"}, "patch": json.dumps(env)},
                    {"target": {"kind": "ValidatingAdmissionPolicyBinding", "name": "durward-pod.*s$"}, "patch": json.dumps([
                        {"op": "add", "path": "/spec/matchResources/namespaceSelector/matchExpressions/0/values/-", "value": "open"}])}]}
     objects["patches"][-1]["target"]["name"] = "durward-pod(s|-changes|-secrets)"
@@ -112,7 +111,7 @@ def serve_service(t, c):
 def says(c):
     """What is wrong, for whoever reads the test's output."""
     text = c.kubectl("get", "pods", "-A", "-o", "wide")[1]
-    for ns, name in (("durward-node", "daemonset/durward-node"), ("durward", "deployment/durward-policies"), ("durward", "deployment/durward-nodes")):
+    for ns, name in (("durward-node", "daemonset/durward-node"), *(("durward", "deployment/durward-" + x) for x in ("policies", "status", "nodes"))):
         text += c.events(ns)[-1500:] + c.kubectl("logs", "-n", ns, name, "--all-containers", "--tail=8")[1]
     return text[-6000:]
 
@@ -155,11 +154,17 @@ def runs(t, s, c, pod, how):
 
 
 def rights(t, c):
-    for who in ("durward-node:durward-node", "durward:durward-policies", "durward:durward-nodes"):
+    for who in ("durward-node:durward-node", "durward:durward-policies", "durward:durward-status", "durward:durward-nodes"):
         may = [x for x in ("get secrets", "create pods", "delete pods", "patch pods", "create policies.durward.internal", "get configmaps", "delete nodes",
                            "create daemonsets", "patch daemonsets", "create tokenreviews", "create serviceaccounts/token")
                if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:" + who)[0] == 0]
         t.eq(may, [], "%s may do nothing that it has no reason for" % who)
+    for who, may in (("policies", ["patch validatingwebhookconfigurations/durward-policies"]), ("status", [
+            "list pods", "list policies.durward.internal", "patch policies.durward.internal --subresource=status"])):
+        asked = ("patch validatingwebhookconfigurations/durward-policies", "list pods", "list policies.durward.internal",
+                 "patch policies.durward.internal --subresource=status", "patch policies.durward.internal", "list nodes", "create events")
+        t.eq([x for x in asked if c.kubectl("auth", "can-i", *x.split(), "-A", "--as=system:serviceaccount:durward:durward-" + who)[0] == 0], may,
+             "durward-%s may do what its one program does" % who)
     for what, patch in (("a taint", {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}), ("another label", {"metadata": {"labels": {"x": "y"}}}),
                         ("an annotation", {"metadata": {"annotations": {"x": "y"}}}), ("a label's end", {"metadata": {"labels": {"kubernetes.io/os": None}}}),
                         ("a finalizer", {"metadata": {"finalizers": ["example.com/x"]}}),  # with an owner that is not there the node itself would be deleted
@@ -316,7 +321,10 @@ def same(t, c, run):
     kept = {key(x) for x in yaml.safe_load_all(c.kubectl("kustomize", DEPLOY)[1]) if x}
     names = lambda found: {(k, ns, "durward-config" if k == "ConfigMap" else n) for k, ns, n in found}  # noqa: E731
     t.ok(code == 0 and names(made) == names(kept) and len(kept) > 25, "%d objects by either" % len(kept), said[-500:] if code else str(names(made) ^ names(kept)))
-    for bad in ("unbounds={x}", "image.tag=1,paths.bin=opt/cni", "config.node.socket=/x"):
+    code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", "--set", "api.from={192.0.2.0/24,2001:db8::/64}")
+    t.eq([x["from"] for o in yaml.safe_load_all(said if code == 0 else "") if o and o["kind"] == "NetworkPolicy" for x in o["spec"].get("ingress", [])],
+         [[{"ipBlock": {"cidr": "192.0.2.0/24"}}, {"ipBlock": {"cidr": "2001:db8::/64"}}]], "the webhook's port is for the API server's addresses, where they are said")
+    for bad in ("api.from={any}", "unbounds={x}", "image.tag=1,paths.bin=opt/cni", "config.node.socket=/x"):
         code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", "--set", bad)
         t.ok(code != 0, "the chart refuses %s" % bad, said[:300])
     code, said = run("lint", DEPLOY)

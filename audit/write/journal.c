@@ -259,10 +259,18 @@ static void refuse_all(struct waits *from)
     }
 }
 
+void journal_leave(struct journal *j)
+{
+    if (j == NULL)
+        return;
+    buf_clear(&j->fresh); /* nobody goes on with these */
+    (void)write_late(j);
+}
+
 static void close_file(struct journal *j)
 {
-    buf_free(&j->fresh); /* nobody goes on with these */
-    (void)write_late(j);
+    journal_leave(j);
+    buf_free(&j->fresh);
     if (j->fd >= 0)
         close(j->fd);
     j->fd = -1;

@@ -27,6 +27,9 @@ typedef void (*journal_done_fn)(void *arg, bool ok);
 /* A journal without a file yet: every append fails until journal_start. synced: durability. */
 struct journal *journal_new(struct event_base *base, bool synced);
 void journal_free(struct journal *j); /* pending callbacks run with ok=false */
+/* The ends that wait for the next write are written: there will be none. For a process that ends
+ * and frees no journal. What is not yet on record stays so. NULL is fine. */
+void journal_leave(struct journal *j);
 /* The channel to the logger (owned from here on). W_JOURNAL on it starts the file. When the channel
  * ends the journal is closed for appends until the next journal_attach. */
 void journal_attach(struct journal *j, int logger_fd, uint32_t number);

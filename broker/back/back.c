@@ -214,6 +214,7 @@ static struct ipc *back_start(void *self, struct event_base *base, int control_f
 static int back_leave(void *self, struct event_base *base UNUSED)
 {
     struct back *b = self;
+    journal_leave(b->journal);
     secret_client_free(b->secrets); /* wipes what it holds */
     return 0;
 }

@@ -241,9 +241,10 @@ static struct ipc *front_start(void *self, struct event_base *base, int control_
     return f->parent;
 }
 
-static int front_leave(void *self UNUSED, struct event_base *base UNUSED)
+static int front_leave(void *self, struct event_base *base UNUSED)
 {
-    return 0; /* what it has goes with the process */
+    journal_leave(((struct front *)self)->journal);
+    return 0; /* what else it has goes with the process */
 }
 
 int front_main(const struct front_life *life)

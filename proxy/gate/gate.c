@@ -643,6 +643,7 @@ static int gate_leave(void *self, struct event_base *base UNUSED)
 {
     struct gate_process *p = self;
     struct gate *g = &p->gate;
+    journal_leave(g->journal);
     for (size_t i = 0; i < p->n_listeners; i++)
         listener_free(p->listeners[i]);
     porter_free(p->porter);

@@ -191,6 +191,7 @@ static struct ipc *injector_open(void *self, struct event_base *base, int contro
 static int injector_leave(void *self, struct event_base *base UNUSED)
 {
     struct injector *i = self;
+    journal_leave(i->journal);
     scrub_cache_free(i->scrubs);
     recall_free(i->recall);
     mcp_pins_free(i->pins);

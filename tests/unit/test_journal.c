@@ -447,6 +447,14 @@ static void test_ends_together(void)
     rig_turns(f.base, 20);
     CU_ASSERT_EQUAL(length(&f), 42);
     finish(&f);
+    begin(&f, false, 1000); /* and what a process that ends does */
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    CU_ASSERT_EQUAL(length(&f), 21);
+    journal_leave(f.j);
+    CU_ASSERT_EQUAL(length(&f), 42);
+    journal_leave(NULL);
+    finish(&f);
 }
 
 struct turned { /* one of several records of a turn, and what its callback found */

@@ -50,7 +50,7 @@ class SandboxTool(BaseTool):
         except DurwardError as e:
             return "error: %s" % e
 
-    def work(self, **arguments: Any) -> str:
+    def work(self, *args: Any, **arguments: Any) -> str:
         raise NotImplementedError
 
     def _ran(self, command: str | list[str], cwd: str | None = None, timeout: int | None = None) -> str:

@@ -181,7 +181,7 @@ class DurwardSandboxSession(BaseSandboxSession):
 
 
 def _bytes(data: io.IOBase, path: Path) -> bytes:
-    payload: Any = data.read()  # type: ignore[attr-defined]
+    payload: Any = data.read()
     if isinstance(payload, str):
         return payload.encode()
     if not isinstance(payload, (bytes, bytearray)):

@@ -1,11 +1,12 @@
 /* Judges names, paths, numbers and variables of devices; reads nothing. */
 #include "device.h"
 
+#include "config.h"
+#include "slice.h"
+
 #include <string.h>
 #include <strings.h>
 #include <sys/sysmacros.h>
-
-#include "slice.h"
 
 static bool word_ok(const char *s, size_t n, const char *more)
 {
@@ -28,21 +29,9 @@ bool device_name_ok(const char *s)
            word_ok(class + n + 1, strlen(class + n + 1), "_-.:");
 }
 
-/* Absolute, without empty parts, "." and "..", control characters and ':'. */
 static bool canonical(const char *s)
 {
-    if (s[0] != '/' || s[1] == '\0' || strlen(s) > DEVICE_PATH_MAX)
-        return false;
-    for (const char *c = s; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f || *c == ':')
-            return false;
-    while (*s) {
-        size_t n = strcspn(++s, "/");
-        if (n == 0 || (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
-            return false;
-        s += n;
-    }
-    return true;
+    return strlen(s) <= DEVICE_PATH_MAX && config_volume_path_ok(s);
 }
 
 /* Is it below one of these, or with `itself` one of them? */

@@ -166,6 +166,42 @@ int rule_broker_arm_at(struct rule_broker_reading *r, const struct node *n, cons
                            r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
 }
 
+static int mail_place(const struct rule_broker_mail *m, const struct node *n, const char *text,
+                      struct slice rest, struct err *err)
+{
+    if (slice_find(rest, '@') >= 0)
+        return node_fail(n, err,
+                         "'%.200s': whom to log in as says the secret: %s://HOST[:PORT] or %ss://",
+                         text, m->name, m->name);
+    if (slice_find(rest, '/') >= 0)
+        return node_fail(n, err, "'%.200s': write %s://HOST[:PORT] or %ss://; %s", text, m->name,
+                         m->name, m->paths);
+    return 0;
+}
+
+int rule_broker_starttls(const struct rule_broker_mail *m, struct rule_broker_reading *r,
+                         const struct node *n, const char *text, struct slice rest, struct err *err)
+{
+    char port[12];
+    snprintf(port, sizeof port, ":%u", m->tls_port);
+    if (mail_place(m, n, text, rest, err) < 0)
+        return -1;
+    if (slice_ends(rest, slice_str(port)))
+        return node_fail(n, err,
+                         "'%.200s': at port %u there is TLS from the first byte: write %ss://HOST",
+                         text, m->tls_port, m->name);
+    return rule_broker_arm(r, n, text, text,
+                           r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
+}
+
+int rule_broker_tls(const struct rule_broker_mail *m, struct rule_broker_reading *r,
+                    const struct node *n, const char *text, struct slice rest, struct err *err)
+{
+    if (mail_place(m, n, text, rest, err) < 0)
+        return -1;
+    return rule_broker_arm_at(r, n, text, rest, m->tls_port, err);
+}
+
 static int no_such_word(const struct node *item, const char *text, const char *const *words,
                         size_t n, struct err *err)
 {

@@ -46,6 +46,19 @@ int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const c
 /* The same of a pattern that is at `port` where it names none. rest: behind the mark. */
 int rule_broker_arm_at(struct rule_broker_reading *r, const struct node *n, const char *text,
                        struct slice rest, unsigned port, struct err *err);
+/* A protocol of mail in two schemes: one that begins in clear and goes on in TLS, at its own port,
+ * and one, with an `s` behind it, of TLS from the first byte at another. */
+struct rule_broker_mail {
+    const char *name;  /* "imap" */
+    unsigned tls_port; /* of the second */
+    const char *paths; /* what a path would have said: "mailboxes are 'folders'" */
+};
+/* The patterns of the first and of the second: no user, no path. */
+int rule_broker_starttls(const struct rule_broker_mail *m, struct rule_broker_reading *r,
+                         const struct node *n, const char *text, struct slice rest,
+                         struct err *err);
+int rule_broker_tls(const struct rule_broker_mail *m, struct rule_broker_reading *r,
+                    const struct node *n, const char *text, struct slice rest, struct err *err);
 /* Which of these words the list at `key` has, as bits in their order; all where there is no list.
  * At most 32 words, of a few letters. */
 int rule_broker_words(const struct node *rule, const char *key, const char *const *words, size_t n,

@@ -46,37 +46,18 @@ static int read_implicit(struct rule_broker_reading *r, struct err *err)
     return read_terms(r, true, err);
 }
 
-static int check_place(const struct node *n, const char *text, struct slice rest, struct err *err)
-{
-    if (slice_find(rest, '@') >= 0)
-        return node_fail(n, err, "'%.200s': whom to log in as says the secret: smtp://HOST[:PORT]",
-                         text);
-    if (slice_find(rest, '/') >= 0)
-        return node_fail(n, err,
-                         "'%.200s': write smtp://HOST[:PORT]; to whom messages go is 'recipients'",
-                         text);
-    return 0;
-}
+static const struct rule_broker_mail mail = {"smtp", 465, "to whom messages go is 'recipients'"};
 
 static int read_pattern(struct rule_broker_reading *r, const struct node *n, const char *text,
                         struct slice rest, struct err *err)
 {
-    if (check_place(n, text, rest, err) < 0)
-        return -1;
-    if (slice_ends(rest, SLICE(":465")))
-        return node_fail(n, err, "'%.200s': at port 465 there is TLS from the first byte: write %s",
-                         text, "smtps://HOST");
-    return rule_broker_arm(r, n, text, text,
-                           r->entry->deny ? METHODS_ANY : verb_bit(SLICE("connect")), err);
+    return rule_broker_starttls(&mail, r, n, text, rest, err);
 }
 
-/* Without a port it is 465, which is not the scheme's. */
 static int read_pattern_implicit(struct rule_broker_reading *r, const struct node *n,
                                  const char *text, struct slice rest, struct err *err)
 {
-    if (check_place(n, text, rest, err) < 0)
-        return -1;
-    return rule_broker_arm_at(r, n, text, rest, 465, err);
+    return rule_broker_tls(&mail, r, n, text, rest, err);
 }
 
 static const char *const keys[] = {"recipients", "senders", "message_recipients",

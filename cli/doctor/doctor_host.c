@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "gvisor.h"
 #include "landlock.h"
 #include "mounts.h"
 #include "netns.h"
@@ -298,6 +299,25 @@ static void bubblewrap(struct findings *f)
         findings_add(f, "bwrap", FINDING_OK, NULL, "%s", said);
 }
 
+/* ---- gVisor ---- */
+
+/* Nobody needs it who does not ask for it (doctor_files.c). */
+static void gvisor(struct findings *f)
+{
+    struct gvisor_program p;
+    struct err err = {0};
+    if (gvisor_find(&p, &err) < 0)
+        findings_add(f, "gvisor", FINDING_OK, NULL, "no backend: gvisor: %s", err.text);
+    else if (!p.newer)
+        findings_add(f, "gvisor", FINDING_OK, NULL,
+                     "%s is runsc %s, platform %s: so old a one lacks calls that programs of today "
+                     "make (statx's flags: ls)",
+                     p.path, p.version, p.platform);
+    else
+        findings_add(f, "gvisor", FINDING_OK, NULL, "%s is runsc %s, platform %s", p.path,
+                     p.version, p.platform);
+}
+
 void doctor_host(struct findings *f)
 {
     kernel(f);
@@ -306,6 +326,7 @@ void doctor_host(struct findings *f)
     overlay(f);
     fuse(f);
     bubblewrap(f);
+    gvisor(f);
     memory(f);
     limits(f);
     groups(f);

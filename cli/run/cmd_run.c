@@ -179,7 +179,7 @@ static int find_outside(const struct config *c, struct run_request *r, struct er
     if (sandbox_spec_of_policy(c, r->policy, r->backend, r->image, &sandbox_spec, err) < 0)
         return -1;
     idmap_caller(&map, 0, 0, r->n_binds > 0);
-    r->outside = sandbox_spec.limits.backend == BACKEND_BWRAP ? map.uid : 0;
+    r->outside = config_backend_lays_out(sandbox_spec.limits.backend) ? map.uid : 0;
     return 0;
 }
 

@@ -123,7 +123,7 @@ static int add_home(const struct run_options *o, const struct config *c, struct 
     const char *word = r->backend[0]
                            ? r->backend
                            : config_backend_name(config_policy_sandbox(c, r->policy)->backend);
-    if (strcmp(word, config_backend_name(BACKEND_BWRAP)) != 0)
+    if (!config_backend_lays_out(config_backend_named(word)))
         return err_set(err, ERR_DENIED,
                        "the backend %s cannot keep a home; take --backend bwrap, or run the "
                        "command without a profile and --home",

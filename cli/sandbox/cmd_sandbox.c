@@ -75,7 +75,7 @@ static const struct arg_option create_options[] = {
     ENV_ROW("set a variable inside; may be repeated"),
     TTL_ROW,
     IDLE_TTL_ROW,
-    {0, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)",
+    {0, "backend", "NAME", "what makes it: bwrap, docker or gvisor (default: the policy's)",
      .key = "backend"},
     {0, "image", "NAME", "its root: an imported image, or with docker one of the engine's",
      .key = "image"},

@@ -98,7 +98,7 @@ void api_settle_wish(const struct controller *c, struct managed_sandbox_wish *w)
     const struct config_sandbox *s = config_policy_sandbox(c->config, w->policy);
     enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
     api_settle_times(s, w);
-    if (w->image == NULL && w->snapshot == NULL && w->parent == NULL && b == BACKEND_BWRAP)
+    if (w->image == NULL && w->snapshot == NULL && w->parent == NULL && config_backend_lays_out(b))
         w->image = s->image; /* an engine's is the engine's own name of it */
 }
 

@@ -26,6 +26,6 @@ struct backend {
 
 const struct backend *backend_of(const struct plan *plan);
 
-extern const struct backend backend_bwrap, backend_docker, backend_pod;
+extern const struct backend backend_bwrap, backend_docker, backend_gvisor, backend_pod;
 
 #endif

@@ -21,10 +21,6 @@
 #include "rlimits.h"
 #include "slice.h"
 
-#ifndef BWRAP_PATH
-#define BWRAP_PATH "/usr/bin/bwrap"
-#endif
-
 enum {
     NUMBER = 16,
     NAME_SIZE = 64,

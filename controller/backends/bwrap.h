@@ -6,6 +6,10 @@
 #include "err.h"
 #include "plan.h"
 
+#ifndef BWRAP_PATH
+#define BWRAP_PATH "/usr/bin/bwrap"
+#endif
+
 /* Descriptors by which bubblewrap is told and tells; they must be open without close-on-exec. */
 struct bwrap_fds {
     int filter;       /* the seccomp program */

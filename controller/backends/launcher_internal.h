@@ -35,6 +35,13 @@ int launcher_built(const struct plan *plan, bool ok, const char *text, struct er
 int launcher_await_root(struct slice *root, struct err *err);
 /* Waits for W_LISTENERS_OK. */
 int launcher_await_consent(struct err *err);
+/* What comes before either of the programs that get a root laid out: who the command is, the
+ * network and its listeners, which are offered, and the root. Appends to notes. */
+int launcher_lay_out(const struct making *m, struct idmap *map, struct netns_listeners *l,
+                     struct buf *notes, struct err *err);
+/* Says that it is built, waits for the consent, and lets go of the listeners and the notes. */
+int launcher_agree(const struct plan *plan, struct netns_listeners *l, struct buf *notes,
+                   struct err *err);
 /* What is to be said about a network without nf_tables. */
 int launcher_note_network(const struct netns_listeners *l, struct buf *notes, struct err *err);
 

@@ -91,8 +91,11 @@ int rlimits_note(const struct plan *plan, bool uncounted, struct buf *notes)
     const struct config_sandbox *l = &plan->sandbox_spec.limits;
     int bad = 0;
     if (l->memory && !(plan->held & CGROUP_MEMORY))
-        bad |= buf_append_str(notes, "note: limit memory: held for each process by itself, as no "
-                                     "control group can be used here\n");
+        bad |= buf_append_str(notes, l->backend == BACKEND_GVISOR
+                                         ? "note: limit memory: not held, as no control group can "
+                                           "be used here\n"
+                                         : "note: limit memory: held for each process by itself, "
+                                           "as no control group can be used here\n");
     if (l->cpu && !(plan->held & CGROUP_CPU))
         bad |= buf_append_str(notes, "note: limit cpu: not held, as no control group can be used "
                                      "here\n");

@@ -18,6 +18,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "terminal_relay.h"
+
 enum {
     WORDS_MAX = 8192, /* of argv and of env; the message's size bounds their length */
     FAILED = 125,
@@ -32,7 +34,17 @@ struct spec {
     uint8_t stdio; /* enum command_stdio */
     uint32_t rows, cols;
     int fds[3], script;
+    int ends[3]; /* COMMAND_RELAYED: of what is asked for; -1: taken */
+    unsigned n_ends;
+    int master; /* of its terminal; the command's */
 };
+
+static bool relayed;
+
+void command_relay(void)
+{
+    relayed = true;
+}
 
 /* How far a child came, sent back on a pipe that exec closes. */
 struct word {
@@ -74,6 +86,20 @@ static void spec_free(struct spec *s)
             close(s->fds[i]);
     if (s->script >= 0)
         close(s->script);
+    for (unsigned i = 0; i < s->n_ends; i++)
+        if (s->ends[i] >= 0)
+            close(s->ends[i]);
+}
+
+static int read_ends(struct msg *m, struct spec *s)
+{
+    unsigned n = s->stdio & COMMAND_PIPES
+                     ? 1u + !!(s->stdio & COMMAND_INPUT) + !!(s->stdio & COMMAND_SPLIT)
+                     : s->stdio == COMMAND_TERMINAL;
+    while (s->n_ends < n)
+        if (msg_get_fd(m, &s->ends[s->n_ends++]) < 0)
+            return -1;
+    return 0;
 }
 
 static int spec_read(struct msg *m, struct spec *s)
@@ -89,7 +115,7 @@ static int spec_read(struct msg *m, struct spec *s)
     for (int i = 0; i < 3 && s->stdio == COMMAND_GIVEN; i++)
         if (msg_get_fd(m, &s->fds[i]) < 0)
             return -1;
-    if (script && msg_get_fd(m, &s->script) < 0)
+    if ((script && msg_get_fd(m, &s->script) < 0) || (relayed && read_ends(m, s) < 0))
         return -1;
     return msg_end(m);
 }
@@ -104,7 +130,8 @@ static int PRINTF(3, 4) refuse(struct command_failure *why, uint32_t status, con
     return 1;
 }
 
-/* Only pipes, regular files and /dev/null come in as they are: a socket, a directory, a device of
+/* Only pipes, regular files and /dev/null (whose number gVisor does not show; the keeper looked)
+ * come in as they are: a socket, a directory, a device of
  * the host in the sandbox's hands would be a way out, so whoever sends one must relay it. */
 static bool harmless(int fd)
 {
@@ -112,7 +139,18 @@ static bool harmless(int fd)
     if (fstat(fd, &st) < 0)
         return false;
     return S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) ||
-           (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+           (S_ISCHR(st.st_mode) && (relayed || st.st_rdev == makedev(1, 3)));
+}
+
+/* gVisor knows no TIOCGPTPEER; /dev/pts is its own. */
+static int open_peer(int master)
+{
+    char path[32];
+    unsigned number;
+    if (ioctl(master, TIOCGPTN, &number) < 0)
+        return -1;
+    snprintf(path, sizeof path, "/dev/pts/%u", number);
+    return open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
 }
 
 /* A pair of our own devpts; the slave takes the place of the three descriptors. */
@@ -123,13 +161,33 @@ static int open_terminal(struct command *c, struct spec *s)
     c->master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (c->master < 0 || ioctl(c->master, TIOCSPTLCK, &zero) < 0)
         return -1;
-    s->fds[0] = ioctl(c->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    s->fds[0] = relayed ? open_peer(c->master)
+                        : ioctl(c->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (s->fds[0] < 0)
         return -1;
     for (int i = 1; i < 3; i++)
         if ((s->fds[i] = fcntl(s->fds[0], F_DUPFD_CLOEXEC, 3)) < 0)
             return -1;
+    s->master = c->master;
     return size.ws_row && size.ws_col ? ioctl(c->master, TIOCSWINSZ, &size) : 0;
+}
+
+static int take_end(struct spec *s, unsigned *at)
+{
+    int fd = s->ends[*at];
+    s->ends[(*at)++] = -1;
+    return fd;
+}
+
+/* Pipes whose inner ends came in. */
+static int take_pipes(struct spec *s)
+{
+    unsigned at = 0;
+    s->fds[0] =
+        s->stdio & COMMAND_INPUT ? take_end(s, &at) : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    s->fds[1] = take_end(s, &at);
+    s->fds[2] = s->stdio & COMMAND_SPLIT ? take_end(s, &at) : fcntl(s->fds[1], F_DUPFD_CLOEXEC, 3);
+    return s->fds[0] >= 0 && s->fds[2] >= 0 ? 0 : -1;
 }
 
 /* Pipes whose outer ends go back in W_INIT_STARTED. Made here, and not handed in, so that they are
@@ -203,6 +261,9 @@ static NORETURN void child(const struct spec *s, int report)
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (setsid() < 0 || (s->stdio == COMMAND_TERMINAL && ioctl(s->fds[0], TIOCSCTTY, 0) < 0))
         child_fails(report, w);
+    if (relayed && s->stdio == COMMAND_TERMINAL &&
+        terminal_relay(s->master, s->ends[0], s->fds[0]) < 0)
+        child_fails(report, w);
     for (int i = 0; i < 3; i++)
         if (dup2(s->fds[i], i) < 0)
             child_fails(report, w);
@@ -271,7 +332,7 @@ int command_start(struct command *c, struct msg *m, struct command_failure *why)
         r = -1;
     else if (s.stdio == COMMAND_TERMINAL && open_terminal(c, &s) < 0)
         r = refuse(why, FAILED, "cannot make a terminal: %s", strerror(errno));
-    else if (s.stdio & COMMAND_PIPES && open_pipes(c, &s) < 0)
+    else if (s.stdio & COMMAND_PIPES && (relayed ? take_pipes(&s) : open_pipes(c, &s)) < 0)
         r = refuse(why, FAILED, "cannot make pipes: %s", strerror(errno));
     for (int i = 0; r == 0 && i < 3 && s.stdio == COMMAND_GIVEN; i++)
         if (!harmless(s.fds[i]))

@@ -54,6 +54,22 @@ static int receive(int sock, int *control, int *filter)
     return r == 0 && recv(sock, &end, 1, 0) == 0 ? 0 : bad_message();
 }
 
+int handover_filter(int control)
+{
+    struct msg m;
+    int filter = -1;
+    if (msg_recv(control, &m) <= 0)
+        return bad_message();
+    int r = m.type == W_INIT_HANDOVER ? msg_get_fd(&m, &filter) : -1;
+    if (r == 0)
+        r = msg_end(&m);
+    msg_done(&m);
+    r = r < 0 ? bad_message() : load_filter(filter);
+    if (filter >= 0)
+        close(filter);
+    return r;
+}
+
 int handover_take(int control)
 {
     static const struct sockaddr_un to = {.sun_family = AF_UNIX,

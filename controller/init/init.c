@@ -1,9 +1,10 @@
 /* durward-init: process 1 of a local sandbox. Static, small, not dumpable.
  *
- * usage: init [layered | engine | engine-writable] [nested] [ssh-agent]     what its root is
- * (selftest.h); without a word it is read-only. ssh-agent: it has a socket for that
+ * usage: init [layered | engine | engine-writable] [nested] [ssh-agent] [relayed]     what its root
+ * is (selftest.h); without a word it is read-only. ssh-agent: it has a socket for that
  * (agent_socket.h). engine: it is in a container and fetches its descriptors (handover.h). nested:
- * programs may make namespaces, and it has capabilities for its children.
+ * programs may make namespaces, and it has capabilities for its children. relayed: it runs under
+ * gVisor (command.h), its channel is descriptor 0 at first and brings the filter.
  *
  * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h), by the
  * name crun an OCI runtime for containers inside (oci_runtime.h).
@@ -41,6 +42,9 @@
 #include "wire.h"
 
 enum { CONTROL = 3, SIGNAL_STATUS = 128, COMMANDS_MAX = 256, FAILED = 125, PART = 8 };
+
+/* Its kernel is gVisor's, and no descriptor can be given out (command.h). */
+static bool relayed;
 
 /* A dead far end shows as end of file in the loop. -1: it was not sent. */
 static int post(struct msg *m)
@@ -85,8 +89,9 @@ static int prepare(void)
     if (getsockopt(CONTROL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET ||
         fcntl(CONTROL, F_SETFD, FD_CLOEXEC) < 0)
         return -1;
-    if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
-        take_part(RLIMIT_MSGQUEUE) < 0 || take_part(RLIMIT_SIGPENDING) < 0)
+    if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+        return -1;
+    if (!relayed && (take_part(RLIMIT_MSGQUEUE) < 0 || take_part(RLIMIT_SIGPENDING) < 0))
         return -1;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
@@ -116,7 +121,11 @@ static int nest(void)
 static bool test(enum selftest_root root, bool nested)
 {
     static struct selftest_result results[SELFTEST_MAX];
-    unsigned n = selftest_run(CONTROL, root, nested, results);
+    unsigned n = selftest_run(CONTROL, root,
+                              relayed  ? SELFTEST_OF_GVISOR
+                              : nested ? SELFTEST_NESTED
+                                       : SELFTEST_PLAIN,
+                              results);
     struct msg m;
     bool ok = true;
     for (unsigned i = 0; i < n; i++)
@@ -187,7 +196,7 @@ static int on_exec(struct msg *m)
     if (r != 0)
         return r < 0 ? -1 : 0;
     c->number = number;
-    int master = c->master >= 0 ? fcntl(c->master, F_DUPFD_CLOEXEC, 3) : -1;
+    int master = c->master >= 0 && !relayed ? fcntl(c->master, F_DUPFD_CLOEXEC, 3) : -1;
     if (master >= 0)
         post_started(number, &master, 1);
     else
@@ -217,35 +226,52 @@ static void started_worker(struct command *c, uint32_t number, pid_t pid)
         post_exit(number, (uint32_t)errno, "");
 }
 
+/* A worker's: the inner end, and the outer one, -1 where the inner came in. 0, or an errno; -1: the
+ * message is nonsense. */
+static int open_pipe(struct msg *m, bool in, int *inner, int *outer)
+{
+    int p[2];
+    *outer = -1;
+    if (relayed)
+        return msg_get_fd(m, inner) < 0 || msg_end(m) < 0 ? -1 : 0;
+    if (msg_end(m) < 0)
+        return -1;
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return errno;
+    *inner = p[!in];
+    *outer = p[in];
+    return 0;
+}
+
 static int on_file(struct msg *m)
 {
     static char path[INSIDE_PATH], version[INSIDE_VERSION];
     uint8_t op;
     uint32_t number, mode;
     bool bad;
-    int p[2] = {-1, -1};
+    int inner, outer;
     struct command *c = begin(m, &number, &bad);
     if (c == NULL)
         return bad ? -1 : 0;
     if (msg_get_u8(m, &op) < 0 || op == 0 || op >= INSIDE_END ||
         msg_get_str(m, path, sizeof path) < 0 || msg_get_u32(m, &mode) < 0 ||
-        msg_get_str(m, version, sizeof version) < 0 || msg_end(m) < 0)
+        msg_get_str(m, version, sizeof version) < 0)
         return -1;
-    if (pipe2(p, O_CLOEXEC) < 0) {
-        post_exit(number, (uint32_t)errno, "");
-        return 0;
-    }
-    bool in = op == INSIDE_WRITE || op == INSIDE_WRITE_NEW;
-    int inner = p[!in], outer = p[in];
+    int e = open_pipe(m, op == INSIDE_WRITE || op == INSIDE_WRITE_NEW, &inner, &outer);
+    if (e > 0)
+        post_exit(number, (uint32_t)e, "");
+    if (e != 0)
+        return e < 0 ? -1 : 0;
     pid_t pid = fork_worker();
     if (pid == 0) {
         close(CONTROL);
-        close(outer);
+        if (outer >= 0)
+            close(outer);
         umask(022);
         _exit(inside_do((enum inside_op)op, path, mode & 0777, version, inner));
     }
     close(inner);
-    post_started(number, &outer, 1);
+    post_started(number, &outer, outer >= 0);
     started_worker(c, number, pid);
     return 0;
 }
@@ -261,7 +287,7 @@ static int get_names(struct msg *m, char room[INSIDE_SKIPPED][NAME_MAX + 1],
         if (msg_get_str(m, room[i], NAME_MAX + 1) < 0)
             return -1;
     }
-    return msg_end(m);
+    return 0;
 }
 
 static int on_watch(struct msg *m)
@@ -270,24 +296,26 @@ static int on_watch(struct msg *m)
     char *names[INSIDE_SKIPPED];
     uint32_t number, n;
     bool bad;
-    int p[2] = {-1, -1};
+    int inner, outer;
     struct command *c = begin(m, &number, &bad);
     if (c == NULL)
         return bad ? -1 : 0;
     if (msg_get_str(m, path, sizeof path) < 0 || get_names(m, room, names, &n) < 0)
         return -1;
-    if (pipe2(p, O_CLOEXEC) < 0) {
-        post_exit(number, (uint32_t)errno, "");
-        return 0;
-    }
+    int e = open_pipe(m, false, &inner, &outer);
+    if (e > 0)
+        post_exit(number, (uint32_t)e, "");
+    if (e != 0)
+        return e < 0 ? -1 : 0;
     pid_t pid = fork_worker();
     if (pid == 0) {
         close(CONTROL);
-        close(p[0]);
-        _exit(inside_watch(path, names, n, p[1]));
+        if (outer >= 0)
+            close(outer);
+        _exit(inside_watch(path, names, n, inner));
     }
-    close(p[1]);
-    post_started(number, &p[0], 1);
+    close(inner);
+    post_started(number, &outer, outer >= 0);
     started_worker(c, number, pid);
     return 0;
 }
@@ -444,6 +472,8 @@ int main(int argc, char **argv)
             nested = true;
         else if (strcmp(argv[i], COMMAND_AGENT) == 0)
             agent = true;
+        else if (strcmp(argv[i], COMMAND_RELAYED) == 0)
+            relayed = true;
         else
             word = argv[i];
     sigset_t mask;
@@ -451,6 +481,10 @@ int main(int argc, char **argv)
     sigaddset(&mask, SIGCHLD);
     if (word && strncmp(word, "engine", 6) == 0 && handover_take(CONTROL) < 0)
         return 1;
+    if (relayed && (dup2(STDIN_FILENO, CONTROL) < 0 || handover_filter(CONTROL) < 0))
+        return 1;
+    if (relayed)
+        command_relay();
     if (nested && nest() < 0)
         return 1;
     if (prepare() < 0 || command_files(files) < 0 || !test(root_of(word), nested))

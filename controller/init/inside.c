@@ -3,25 +3,21 @@
 #define _GNU_SOURCE 1
 #include "inside.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "file_version.h"
 
-enum { CHUNK = 64 * 1024, CONNECT_S = 5, DEPTH = 32 };
+enum { CHUNK = 64 * 1024, DEPTH = 32 };
 
 static int copy(int from, int to)
 {
@@ -276,29 +272,4 @@ int inside_do(enum inside_op op, const char *path, unsigned mode, const char *ve
         break;
     }
     return EINVAL;
-}
-
-static int try_connect(const struct sockaddr *to, socklen_t n)
-{
-    struct timeval limit = {CONNECT_S, 0};
-    int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* bounds connect */
-    if (connect(fd, to, n) == 0)
-        return fd;
-    int e = errno;
-    close(fd);
-    errno = e == EINPROGRESS ? ETIMEDOUT : e;
-    return -1;
-}
-
-int inside_connect(unsigned port)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct sockaddr_in6 in6 = {
-        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_loopback};
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = try_connect((struct sockaddr *)&in, sizeof in);
-    return fd < 0 && errno == ECONNREFUSED ? try_connect((struct sockaddr *)&in6, sizeof in6) : fd;
 }

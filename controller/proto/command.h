@@ -36,6 +36,15 @@ struct command_failure {
  * for each command, at most. */
 #define COMMAND_NESTED "nested"
 #define COMMAND_FILES  "files="
+/* It runs under gVisor, and can give no descriptor out: the inner ends come with what is asked for,
+ * after all other descriptors of the message, and W_INIT_STARTED has none. Of a terminal that is a
+ * SOCK_SEQPACKET: packets in begin with a byte that says what follows, packets out are bytes. */
+#define COMMAND_RELAYED "relayed"
+enum {
+    COMMAND_RELAYED_BYTES = 'b', /* input */
+    COMMAND_RELAYED_SIZE = 's',  /* rows and columns, two unsigned short of this machine */
+    COMMAND_RELAYED_MAX = 8192,  /* bytes of one packet */
+};
 /* It listens at SSH_AGENT_SOCKET, and carries what comes there to the gate. */
 #define COMMAND_AGENT    "ssh-agent"
 #define SSH_AGENT_SOCKET "/tmp/.durward-ssh-agent"
@@ -46,6 +55,8 @@ struct command_failure {
  * -1 with errno. */
 int command_files(unsigned long most);
 
+/* From here on (COMMAND_RELAYED). */
+void command_relay(void);
 void command_init(struct command *c);
 /* m is a W_INIT_EXEC after its number. 0 started; 1 not started, *why says it; -1 the message is
  * malformed. */

@@ -13,5 +13,7 @@
 
 /* Inside: what it is given for lies at control afterwards, and the filter is on. -1: errno. */
 int handover_take(int control);
+/* The filter alone, which is the first message there is. */
+int handover_filter(int control);
 
 #endif

@@ -123,8 +123,9 @@ static int devices_of_policy(struct sandbox_spec *s, struct err *err)
         return 0;
     if (s->limits.backend != BACKEND_BWRAP)
         return err_set(err, ERR_UNREADY,
-                       "unsupported: an engine's containers get no devices of Durward's; leave "
-                       "devices out of the policy, or take backend: bwrap");
+                       "unsupported: a sandbox of the %s backend gets no devices; leave devices "
+                       "out of the policy, or take backend: bwrap",
+                       config_backend_name(s->limits.backend));
     return add_parts(s, "nodes", true, err) < 0 ? -1 : add_parts(s, "mounts", false, err);
 }
 
@@ -136,11 +137,13 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
     if (backend && backend[0])
         ret->limits.backend = config_backend_named(backend);
     if (ret->limits.backend == BACKENDS)
-        return err_set(err, ERR_PARSE, "there is no backend '%.80s': bwrap or docker", backend);
-    if (ret->limits.nested && ret->limits.backend == BACKEND_DOCKER)
+        return err_set(err, ERR_PARSE, "there is no backend '%.80s': bwrap, docker or gvisor",
+                       backend);
+    if (ret->limits.nested && ret->limits.backend != BACKEND_BWRAP)
         return err_set(err, ERR_UNREADY,
-                       "unsupported: a container of an engine has no containers inside; leave "
-                       "nested out of the policy, or take backend: bwrap");
+                       "unsupported: a sandbox of the %s backend has no containers inside; leave "
+                       "nested out of the policy, or take backend: bwrap",
+                       config_backend_name(ret->limits.backend));
     if (volumes_of_policy(ret, err) < 0 || devices_of_policy(ret, err) < 0)
         return -1;
     if (ret->limits.backend == BACKEND_DOCKER)
@@ -208,7 +211,7 @@ static int get_volumes(struct sandbox_spec *s, struct msg *m)
     uint32_t n;
     uint8_t writable;
     if (msg_get_u32(m, &n) < 0 || n > SANDBOX_SPEC_VOLUMES_MAX ||
-        (n > 0 && (s->limits.backend != BACKEND_BWRAP || s->limits.nested)))
+        (n > 0 && (!config_backend_lays_out(s->limits.backend) || s->limits.nested)))
         return -1;
     for (; s->n_volumes < n; s->n_volumes++) {
         struct sandbox_spec_volume *v = &s->volumes[s->n_volumes];

@@ -7,7 +7,7 @@
  *   memory:u64 disk:u64 (bytes) pids:u32 cpu:u32 (percent of one processor) files:u32
  *                  0: not limited
  *   nested:u8      containers inside; then the root is not kept, and there are no volumes
- *   backend:u8     enum config_backend, if nested not BACKEND_DOCKER; of BACKEND_DOCKER:
+ *   backend:u8     enum config_backend, if nested BACKEND_BWRAP; of BACKEND_DOCKER:
  *   socket:str image:str  of the engine; then the first image is "" and the root not kept
  *                  of BACKEND_POD: pod.h; then there is neither image nor root nor volume
  *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER
@@ -66,7 +66,8 @@ struct sandbox_spec {
 /* A name of an image or a snapshot: [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}. It becomes a directory's. */
 bool sandbox_spec_name_ok(const char *s);
 /* What a policy asks for, with this backend and image where they are not "" (or NULL). bwrap's
- * image is an imported one, or "host"; docker's one of the engine's. -1 with err: not a name. */
+ * and gVisor's image is an imported one, or "host"; docker's one of the engine's. -1 with err: not
+ * a name. */
 int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
                            const char *image, struct sandbox_spec *ret, struct err *err) WUNUSED;
 /* NAME:/path or NAME:/path:ro. -1 with err: it is neither. */

@@ -23,13 +23,20 @@ enum selftest_root {
     SELFTEST_ENGINE,  /* written to, in the engine's copy, which we cannot tell from another */
 };
 
+/* Which kernel answers, and what it lets programs do. */
+enum selftest_wall {
+    SELFTEST_PLAIN,
+    SELFTEST_NESTED,    /* this one; namespaces and mounts are theirs to make */
+    SELFTEST_OF_GVISOR, /* gVisor's */
+};
+
 /* Capabilities of root where programs inside may make namespaces, as in /proc/PID/status: those of
  * nested_capability (controller/backends/nested.h). */
 #define SELFTEST_NESTED_CAPS 0xa82435ffULL
 
 /* Runs every probe; control is the one descriptor above 2 that may be open. Returns how many
  * results it filled in. Takes about 2 ms, at most 20. */
-unsigned selftest_run(int control, enum selftest_root root, bool nested,
+unsigned selftest_run(int control, enum selftest_root root, enum selftest_wall wall,
                       struct selftest_result results[SELFTEST_MAX]);
 
 #endif

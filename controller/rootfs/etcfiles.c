@@ -117,7 +117,7 @@ static int write_accounts(int etc, int image, const struct plan *p, struct err *
     bool bash = image >= 0 ? faccessat(image, "bin/bash", F_OK, AT_SYMLINK_NOFOLLOW) == 0
                            : access("/bin/bash", X_OK) == 0;
     struct buf b;
-    unsigned uid = plan_root_inside(p) ? 0 : p->uid, gid = plan_root_inside(p) ? 0 : p->gid;
+    unsigned uid = plan_is_root(p) ? 0 : p->uid, gid = plan_is_root(p) ? 0 : p->gid;
     buf_init(&b, TEXT_MAX);
     int bad = add_image_file(image, "etc/passwd", &b);
     bool has = buf_len(&b) > 0;

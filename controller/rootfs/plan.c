@@ -12,6 +12,11 @@ bool plan_root_inside(const struct plan *p)
     return p->sandbox_spec.image[0] && p->nbinds == 0;
 }
 
+bool plan_is_root(const struct plan *p)
+{
+    return plan_root_inside(p) || p->sandbox_spec.limits.backend == BACKEND_GVISOR;
+}
+
 void plan_idmap(const struct plan *p, struct idmap *ret)
 {
     if (plan_root_inside(p))
@@ -248,5 +253,6 @@ unsigned plan_server_tasks(const struct plan *p)
     unsigned n = p->sandbox_spec.n_volumes;
     for (unsigned i = 0; i < p->nbinds; i++)
         n += p->binds[i].view;
-    return n * PLAN_SERVER_THREADS;
+    n *= PLAN_SERVER_THREADS;
+    return p->sandbox_spec.limits.backend == BACKEND_GVISOR ? n + PLAN_GVISOR_TASKS : n;
 }

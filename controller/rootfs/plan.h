@@ -17,6 +17,7 @@ enum {
     PLAN_BINDS_MAX = 64,
     PLAN_GITHOSTS_MAX = 256,
     PLAN_SERVER_THREADS = 4, /* of each process that serves a view or a volume */
+    PLAN_GVISOR_TASKS = 256, /* of gVisor's kernel, its file server and what starts them */
 };
 
 struct plan_bind {
@@ -56,9 +57,11 @@ void plan_free(struct plan *p); /* NULL is fine */
 /* An image without binds has root inside, who is nobody outside; with binds everybody is himself.
  */
 bool plan_root_inside(const struct plan *p);
+/* Is the command root inside? Under gVisor always, whoever that is outside. */
+bool plan_is_root(const struct plan *p);
 /* Who the command is inside and outside, where the launcher makes its user namespace. */
 void plan_idmap(const struct plan *p, struct idmap *ret);
-/* Tasks of ours that serve its views and volumes: they do not count for it. */
+/* Tasks of ours that serve its views and volumes, and gVisor's: they do not count for it. */
 unsigned plan_server_tasks(const struct plan *p);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);

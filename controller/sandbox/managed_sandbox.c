@@ -170,7 +170,7 @@ struct managed_sandbox *managed_sandbox_blank(struct controller *c)
 
 /* ---- its sandbox ---- */
 
-/* In an image everybody is root, who is nobody outside. */
+/* In an image everybody is root, who is nobody outside; under gVisor too. */
 static int fill_request(struct managed_sandbox *r, struct run_request *q, struct err *err)
 {
     const char *key;
@@ -184,7 +184,8 @@ static int fill_request(struct managed_sandbox *r, struct run_request *q, struct
     snprintf(q->home, sizeof q->home, MANAGED_SANDBOX_WORKDIR);
     q->uid = r->controller->owner_uid;
     q->gid = r->controller->owner_gid;
-    bool root = q->uid == 0 || (r->image[0] && strcmp(r->backend, "docker") != 0);
+    bool root = q->uid == 0 || (r->image[0] && strcmp(r->backend, "docker") != 0) ||
+                strcmp(r->backend, config_backend_name(BACKEND_GVISOR)) == 0;
     snprintf(q->user, sizeof q->user, "%s", root ? "root" : "sandbox");
     json_object_foreach(r->env, key, value)
     {
@@ -361,13 +362,21 @@ static bool name_is_taken(struct controller *c, const struct managed_sandbox_wis
     return false;
 }
 
+/* What makes a sandbox of a snapshot: files are the same to all that lay them out. */
+static const char *laying_out(const struct config *c, const struct managed_sandbox_wish *w)
+{
+    enum config_backend b = w->backend ? config_backend_named(w->backend)
+                                       : config_policy_sandbox(c, w->policy)->backend;
+    return config_backend_name(config_backend_lays_out(b) ? b : BACKEND_BWRAP);
+}
+
 static int sandbox_spec_wanted(const struct managed_sandbox *r,
                                const struct managed_sandbox_wish *w, struct sandbox_spec *ret,
                                struct err *err)
 {
     const struct config *c = r->controller->config;
     if (w->snapshot)
-        return sandbox_spec_of_policy(c, w->policy, "bwrap", w->snapshot->image, ret, err);
+        return sandbox_spec_of_policy(c, w->policy, laying_out(c, w), w->snapshot->image, ret, err);
     if (w->parent)
         return sandbox_spec_of_policy(c, w->policy, w->parent->backend, w->parent->image, ret, err);
     if (w->pod)
@@ -413,7 +422,7 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     /* only memory can be bounded, and a container's files are its engine's */
     bool docker = sandbox_spec.limits.backend == BACKEND_DOCKER;
     r->kept = !docker && !sandbox_spec.limits.nested && sandbox_spec.limits.disk == 0;
-    snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
+    snprintf(r->backend, sizeof r->backend, "%s", config_backend_name(sandbox_spec.limits.backend));
     snprintf(r->image, sizeof r->image, "%s",
              docker ? sandbox_spec.limits.docker.image : sandbox_spec.image);
     if (w->pod) {

@@ -204,7 +204,7 @@ static int fill_in(struct controller *c, const struct config_template *t,
             strcmp(w->snapshot->layer.policy, t->policy) != 0)
             return err_set(err, ERR_UNREADY, "there is no snapshot '%s' of the policy '%s'",
                            t->snapshot, t->policy);
-    } else if (t->sandbox.backend == BACKEND_BWRAP) {
+    } else if (config_backend_lays_out(t->sandbox.backend)) {
         w->image = t->sandbox.image;
     }
     return 0;

@@ -144,6 +144,7 @@ enum { CONFIG_SOCKET_MAX = 107, CONFIG_ENGINE_IMAGE_MAX = 255 };
 enum config_backend {
     BACKEND_BWRAP = 0,
     BACKEND_DOCKER,
+    BACKEND_GVISOR,
     BACKENDS,    /* those before it are named by policies and users */
     BACKEND_POD, /* somebody else makes it; ours are its listeners alone */
     BACKENDS_ALL
@@ -403,8 +404,10 @@ bool config_secret_asks(const struct config_secret *s);
 bool config_secret_signs(const struct config_secret *s);
 /* A policy's limits; defaults where there is no such policy. */
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
-/* "bwrap", "docker"; NULL: no backend has that number. */
+/* "bwrap", "docker", "gvisor"; NULL: no backend has that number. */
 const char *config_backend_name(enum config_backend b);
+/* Is its root one that we lay out, with our images, layers and volumes? */
+bool config_backend_lays_out(enum config_backend b);
 /* BACKENDS: there is none of this name. */
 enum config_backend config_backend_named(const char *name);
 /* "delete", "pause", "stop". */

@@ -9,7 +9,7 @@ enum { CPU_PERCENT_MAX = 102400 };
 
 #define SIZE_LIMIT (1ull << 50)
 
-static const char *const backends[BACKENDS] = {"bwrap", "docker"};
+static const char *const backends[BACKENDS] = {"bwrap", "docker", "gvisor"};
 static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
 static const char *const soft_names[] = {"stop", "pause"};
@@ -36,15 +36,17 @@ static const struct key sandbox_keys[] = {
         "images and programs' own sandboxes work; its files are in memory. See *Containers "
         "inside*"),
     KEY("backend", WORDS_OF(backends), "`bwrap`",
-        "what makes the sandboxes: `bwrap` (bubblewrap), or `docker`, see *Containers of an "
-        "engine*"),
+        "what makes the sandboxes: `bwrap` (bubblewrap), `gvisor`, see *Under gVisor*, or "
+        "`docker`, "
+        "see *Containers of an engine*"),
     KEY("docker", OWN, "`/run/docker.sock`, no image",
         "mapping: `socket`, the path of the engine's unix socket; `image`, an image that the "
         "engine has. Also used where `--backend docker` asks for it; by the API only policies that "
         "name it have it"),
     KEY("image", AS(image), "the host's /usr",
-        "of the daemon's sandboxes that `bwrap` makes, where who makes one names none: an imported "
-        "image (`durward image`), or `host`"),
+        "of the daemon's sandboxes that `bwrap` or `gvisor` makes, where who makes one names none: "
+        "an "
+        "imported image (`durward image`), or `host`"),
     KEY("ttl", AS(lasting), "`24h`",
         "of the daemon's, where it is not said: how long one lives, whatever it does; `90s`, "
         "`15m`, `1h`, `7d`, at most 30d"),
@@ -124,6 +126,11 @@ const char *config_backend_name(enum config_backend b)
     if (b == BACKEND_POD)
         return "pod";
     return (unsigned)b < BACKENDS ? backends[b] : NULL;
+}
+
+bool config_backend_lays_out(enum config_backend b)
+{
+    return b == BACKEND_BWRAP || b == BACKEND_GVISOR;
 }
 
 enum config_backend config_backend_named(const char *name)
@@ -326,7 +333,7 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
     if (node_key_bool(n, "previews", &s->previews, err) < 0 ||
         (node_get(n, "services", &at) && config_read_services(&at, s, err) < 0))
         return -1;
-    if (s->nested && s->backend == BACKEND_DOCKER)
+    if (s->nested && s->backend != BACKEND_BWRAP)
         return node_fail(n, err, "'nested' is of sandboxes that bwrap makes");
     return config_read_life(n, s, err);
 }

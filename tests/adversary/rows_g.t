@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 """Group G of the attack catalogue, row by row, on bubblewrap, also with containers inside, and in containers of a
-Docker Engine: the controller and the escape from a sandbox. Rows that other tests hold stand in ROWS."""
+Docker Engine, and under gVisor: the controller and the escape from a sandbox. Rows that other tests hold stand in ROWS."""
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "functional"), HERE]
-from harness import api, durward, engine, person, tap  # noqa: E402
+from harness import api, durward, engine, gvisor, person, tap  # noqa: E402
 from rows import group_g  # noqa: E402
 
 LIMITS = {"memory": "64MiB", "pids": 48, "cpu": "50%", "disk": "8MiB", "files": 64}
@@ -14,7 +14,7 @@ LIMITS = {"memory": "64MiB", "pids": 48, "cpu": "50%", "disk": "8MiB", "files": 
 
 def place(t, d, c, backend):
     policy, small = {"bwrap": ("plain", "small"), "docker": ("engine", "small-engine"),
-                     "nested": ("nested", "small-nested")}[backend]
+                     "nested": ("nested", "small-nested"), "gvisor": ("gvisor", "small-gvisor")}[backend]
     p = group_g.Place(t, d, c, backend, policy)
     for row in group_g.EACH:
         t.part(row, p)
@@ -27,7 +27,10 @@ def main(t):
     d = durward.Durward(t)
     d.policies = {"plain": {"rules": [], "sandbox": {"root": "writable"}}, "small": {"rules": [], "sandbox": LIMITS},
                   "nested": {"rules": [], "sandbox": {"nested": True}},
-                  "small-nested": {"rules": [], "sandbox": dict(LIMITS, nested=True)}}
+                  "small-nested": {"rules": [], "sandbox": dict(LIMITS, nested=True)},
+                  "gvisor": {"rules": [], "sandbox": {"backend": "gvisor"}},
+                  # of its memory gVisor has a part
+                  "small-gvisor": {"rules": [], "sandbox": dict(LIMITS, backend="gvisor", memory="192MiB")}}
     if os.geteuid() == 0:
         person.own_ids(t)
     why = engine.needed()
@@ -52,6 +55,10 @@ def main(t):
         t.part(place, t, d, c, "nested")
     else:
         t.skip("group G with containers inside", "needs uids of /etc/subuid for the test's own user")
+    if gvisor.needed() is None:
+        t.part(place, t, d, c, "gvisor")
+    else:
+        t.skip("group G under gVisor", gvisor.needed())
     if why is None:
         t.part(place, t, d, c, "docker")
     else:

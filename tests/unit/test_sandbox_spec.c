@@ -52,6 +52,7 @@ static void test_refused(void)
         {"{ docker: { image: \"\" } }", "image"},
         {"{ docker: /run/docker.sock }", "docker"},
         {"{ nested: true, backend: docker, docker: { image: x } }", "nested"},
+        {"{ nested: true, backend: gvisor }", "nested"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err = {0};
@@ -96,6 +97,9 @@ static void test_defaults(void)
     CU_ASSERT_STRING_EQUAL(config_policy_sandbox(c, "none")->docker.socket, CONFIG_DOCKER_SOCKET);
     config_unref(c);
     CU_ASSERT_EQUAL(config_backend_named("docker"), BACKEND_DOCKER);
+    CU_ASSERT_EQUAL(config_backend_named("gvisor"), BACKEND_GVISOR);
+    CU_ASSERT_TRUE(config_backend_lays_out(BACKEND_GVISOR));
+    CU_ASSERT_FALSE(config_backend_lays_out(BACKEND_DOCKER));
     CU_ASSERT_EQUAL(config_backend_named(""), BACKENDS);
     CU_ASSERT_STRING_EQUAL(config_backend_name(BACKEND_BWRAP), "bwrap");
     CU_ASSERT_PTR_NULL(config_backend_name(BACKENDS));

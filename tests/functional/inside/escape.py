@@ -207,8 +207,8 @@ def main():
     st = status()
     out = {
         "probes": probes, "fds": fds, "fd_sockets": sockets_of_fds,
-        "caps": [st[c].strip() for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
-        "nnp": st["NoNewPrivs"].strip(), "seccomp": st["Seccomp"].strip(),
+        "caps": [st.get(c, "-").strip() for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+        "nnp": str(libc.prctl(39, 0, 0, 0, 0)), "seccomp": st["Seccomp"].strip(),
         "interfaces": [n for _, n in socket.if_nameindex()],
         "pids": [int(p) for p in os.listdir("/proc") if p.isdigit()],
         "env": dict(os.environ), "devices": [

@@ -111,8 +111,8 @@ def main():
     os.chdir("/tmp")
     print(json.dumps({
         "uid": os.geteuid(),
-        "caps": [s[k] for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
-        "nnp": s["NoNewPrivs"], "groups": s.get("Groups", "").split(),
+        "caps": [s.get(k, "-") for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+        "nnp": str(libc.prctl(39, 0, 0, 0, 0)), "groups": s.get("Groups", "").split(),
         "mounts": mounts(), "suid": set_uid(), "nodes": nodes,
         "devices": sorted(os.listdir("/dev")),
         "device": {p: opened(p, os.O_RDWR) for p in (

@@ -1,0 +1,352 @@
+#!/usr/bin/python3 -B
+"""Sandboxes under gVisor: the gate is the only way out, credentials are injected; commands, terminals, files, watches,
+ports, volumes, snapshots, pauses and limits as with bubblewrap; what each wall holds; deaths that leave nothing."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, gvisor, scene, tap  # noqa: E402
+from harness.terminal import Terminal  # noqa: E402
+
+BOX = "/v1/sandboxes/%s/%s"
+
+
+def verb(c, box, what, body=None):
+    return c.ask("POST", BOX % (box, what), body)
+
+
+def keepers():
+    found = []
+    for pid, _ in tap.descendants():
+        try:
+            with open("/proc/%d/comm" % pid) as f:
+                if f.read().strip() == "durward-keeper":
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def ours():
+    """What of gVisor's runs."""
+    return [name for _, name in tap.descendants() if "runsc" in name.split(" ")[0]] + keepers()
+
+
+def way_out(t, s, c):
+    box = c.create(policy="coder", env={"COLOUR": "blue"}, publish=[{"port": 8000}])["id"]
+    t.eq(c.show(box)["backend"], "gvisor", "it is shown as what it is")
+    code, out = c.sh(box, "env; cat /etc/resolv.conf; curl -s https://api.github.com/user; "
+                          "curl -s -o /dev/null -w '%{http_code}' https://api.github.com/gists/1; "
+                          "curl -s https://api.openai.com/v1/models -H \"Authorization: Bearer $OPENAI_API_KEY\"",
+                     timeout=60)
+    t.ok(code == 0 and b"octo" in out and b"403" in out and b"COLOUR=blue" in out and b"198.18.0.1" in out,
+         "curl is served by the policy, with the credentials", out)
+
+    def sh(command):
+        return c.sh(box, command, timeout=30)[1].decode("utf-8", "replace")
+    t.has(sh("curl -s -m 10 https://evil.example.net/; echo $?"), "6", "a name that no rule has is unknown")
+    t.has(sh("curl -s -m 10 -i http://93.184.216.34/; curl -sk -m 10 -i https://169.254.169.254/"), "denied ",
+          "an address is answered by the gate: denied")
+    t.eq(sh("dmesg 2>/dev/null | head -1; cat /proc/version | cut -c1-19; echo /sys/*; grep -c : /proc/net/dev"),
+         "Linux version 4.4.0\n/sys/*\n1\n", "the kernel is gVisor's; no /sys; no interface but lo")
+    other = c.create(policy="other", backend="gvisor")["id"]
+    placeholder = re.search(rb"GITHUB_TOKEN=(\S+)", out).group(1).decode()
+    _, answer = c.sh(other, "curl -s -i -H 'Authorization: Bearer %s' https://deps.example.com/" % placeholder)
+    t.has(answer.decode(), "cross_sandbox", "another's placeholder is worth nothing")
+    c.delete(other)
+    return box, [out]
+
+
+def commands(t, d, c, box):
+    r = c.exec(box, "echo o; echo e >&2; exit 7", split=True)
+    t.eq((r["stdout"], r["stderr"], r["exit_code"]), ("o\n", "e\n", 7), "output apart, exit status")
+    r = c.exec(box, "(sleep 100; echo x) & echo begun; sleep 100", timeout=2)
+    t.eq((r["exit_code"], r["timed_out"], r["output"]), (124, True, "begun\n"), "a time-out is 124")
+    f = c.frames(box, command="read x; echo got $x")
+    f.send(0, b"that\n")
+    t.eq(f.finish()[0], b"got that\n", "input")
+    f.close()
+    r = c.exec(box, "kill -TERM $$")
+    t.eq(r["exit_code"], 143, "a signal's status")
+    blob = bytes(range(256)) * 4096
+    c.write(box, "/workspace/deep/er/blob", blob)
+    t.eq(c.read(box, "/workspace/deep/er/blob"), blob, "a file goes in and out, 8-bit clean")
+    t.eq([x["name"] for x in c.entries(box, "/workspace/deep/er")["entries"]], ["blob"], "is listed")
+    t.eq(c.sh(box, "sha256sum <deep/er/blob; id -u; pwd; echo big | tee /dev/stdout | wc -c")[0], 0, "and is what a command sees")
+    tar = c.tar(box, "/workspace/deep")
+    c.tar(box, "/workspace/copy", tar)
+    t.eq(c.read(box, "/workspace/copy/er/blob"), blob, "an archive goes out and in")
+    c.remove(box, "/workspace/deep", recursive="true")
+    t.eq(c.sh(box, "cd /workspace; echo *"), (0, b"copy\n"), "and files are removed")
+    r = c.exec(box, "head -c 3000000 /dev/zero | tr '\\0' x; echo end", max_output=4000000)
+    t.ok(len(r["output"]) == 3000004 and r["output"].endswith("end\n"), "a long output, to its last byte", len(r["output"]))
+
+
+def terminal(t, d, c, box):
+    words = [durward.program(), "sandbox", "exec", "--socket", d.socket, "-it", box, "/bin/sh", "-i"]
+    x = Terminal(t, words, d.work, dict(d.env, TERM="xterm"), rows=30, cols=100)
+    x.type("echo a$((20+2))b; tty; stty size\n")
+    t.ok(x.see("a22b") and x.see("/dev/pts") and x.see("30 100"), "a terminal, with the window's size", x.out)
+    x.size(41, 97)
+    os.kill(x.pid, signal.SIGWINCH)
+    t.ok(tap.wait_for(lambda: (x.type("stty size\n"), x.see("41 97", 1))[1], 8, 0.2), "a change of it arrives", x.out)
+    x.type("sleep 100\n")
+    time.sleep(0.3)  # what is typed for the shell must not be taken by it as its own
+    x.type("\x03")
+    x.type("echo after-$?\n")
+    t.ok(x.see("after-130", 8), "Ctrl-C ends the command in front", x.out)
+    x.type("seq 1 20000; exit 3\n")
+    t.ok(x.see("\n20000", 20), "a long output arrives whole", x.out[-300:])
+    t.eq(x.wait(), 3, "and the status")
+
+
+def watches(t, c, box):
+    sock, held = c.upgrade(BOX % (box, "files/watch"), "durward-watch", {})
+    sock.settimeout(20)
+    f = sock.makefile("rb")
+    t.has((held + f.readline()).decode() if b"\n" not in held else held.decode(), "ready", "a watch begins")
+    c.sh(box, "mkdir -p w/deep && echo 1 >w/deep/file && touch last")
+    seen = []
+    while not seen or seen[-1].get("path") != "last":
+        seen.append(json.loads(f.readline()))
+    t.ok([x for x in seen if x["path"] == "w/deep/file"], "and tells of files at any depth", seen)
+    sock.close()
+
+
+def ports(t, c, box):
+    c.sh(box, "cat >s.py <<'E'\nimport http.server\nhttp.server.test(http.server.SimpleHTTPRequestHandler, port=8000, "
+              "bind='127.0.0.1')\nE\n(python3 s.py >/dev/null 2>&1 &)")
+    s = tap.wait_for(lambda: c.sh(box, "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/", timeout=20)[1] == b"200", 20, 0.2)
+    t.ok(s, "a server inside serves programs inside")
+    at = c.show(box)["published"][0]["address"]
+    r = subprocess.run(["curl", "-s", "-m", "10", "http://%s/s.py" % at], capture_output=True, text=True)
+    t.has(r.stdout, "http.server", "and, by a published port, who is outside")
+
+
+def life(t, d, c):
+    """Kept files: stop and resume, pause, snapshot, another wall; its end by time."""
+    box = c.create(policy="coder")["id"]
+    c.sh(box, "echo kept >k; echo x >/opt/there; (while :; do echo >>tick; sleep 0.05; done) >/dev/null 2>&1 &")
+    if api.refused(verb, c, box, "pause") == (501, "unsupported"):
+        t.skip("pause", "there is no cgroup freezer here that we may use")
+    else:
+        t.eq(c.show(box)["state"], "paused", "it is paused")
+        verb(c, box, "resume")
+        at = int(c.sh(box, "wc -c <tick")[1])
+        t.ok(tap.wait_for(lambda: int(c.sh(box, "wc -c <tick")[1]) > at, 10, 0.1), "and resumed: what ran goes on")
+    c.ask("POST", "/v1/snapshots", {"sandbox": box, "name": "of-gvisor"})
+    for backend in ("gvisor", "bwrap"):
+        copy = c.create(policy="coder", snapshot="of-gvisor", backend=backend)["id"]
+        t.eq((c.show(copy)["backend"], c.sh(copy, "cat k /opt/there")), (backend, (0, b"kept\nx\n")),
+             "a snapshot of its files, under " + backend)
+        c.delete(copy)
+    verb(c, box, "stop")
+    verb(c, box, "resume")
+    t.eq(c.sh(box, "cat k /opt/there"), (0, b"kept\nx\n"), "stopped and resumed, its files are there")
+    c.delete(box)
+    c.ask("DELETE", "/v1/snapshots/of-gvisor")
+    box = c.create(policy="coder", ttl=2)["id"]
+    t.ok(tap.wait_for(lambda: api.refused(c.show, box), 15, 0.1), "its time to live ends it")
+
+
+def volumes(t, c):
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        t.skip("volumes", "no /dev/fuse")
+        return
+    c.ask("POST", "/v1/volumes", {"name": "work", "policy": "coder", "size": 1 << 20, "access": "many"})
+    one = c.create(policy="coder", volumes=["work:/data"])["id"]
+    two = c.create(policy="coder", backend="bwrap", volumes=["work:/data:ro"])["id"]
+    t.eq(c.sh(one, "echo from-gvisor >/data/f; cat /data/f"), (0, b"from-gvisor\n"), "a volume is written to")
+    t.eq(c.sh(two, "cat /data/f"), (0, b"from-gvisor\n"), "which a sandbox of bubblewrap's reads at once")
+    t.ok(c.sh(one, "dd if=/dev/zero of=/data/big bs=64k count=32 2>&1")[0] != 0, "its size is a bound")
+    for x in (one, two):
+        c.delete(x)
+    c.ask("DELETE", "/v1/volumes/work")
+
+
+def limits(t, c):
+    box = c.create(policy="small")["id"]
+    _, out = c.sh(box, "dd if=/dev/zero of=/tmp/f bs=1M count=20 2>&1")
+    t.ok(b"No space" in out, "disk", out)
+    t.eq(c.sh(box, "ulimit -n"), (0, b"64\n"), "open files")
+    code, out = c.sh(box, "x=0123456789abcdef; while :; do x=$x$x; done", timeout=40)
+    t.ok(code not in (0, 124), "memory: whoever takes too much is ended", code, out[-200:])
+    c.delete(box)
+
+
+def by_hand(t, s):
+    d = s.d
+    t.write("d/work/story", "once")
+    t.write("d/work/.netrc", "machine x password netrc-secret-0123456789")
+    r = d.run(["sh", "-c", "cat story; cat .netrc; echo more >>story; id -u; pwd; exit 3"], ["--policy", "other", "--backend", "gvisor"],
+              save=False, timeout=60)
+    with open(os.path.join(d.work, "story")) as f:
+        t.eq((r.returncode, r.stdout, f.read()), (3, "once0\n%s\n" % d.work, "oncemore\n"),
+             "durward run: the directory is bound, its credential files are not seen") or t.diag(r.stderr)
+    r = d.run(["cat"], ["--policy", "other", "--backend", "gvisor", "--no-bind"], save=False, stdin=b"in\n", timeout=60)
+    t.eq((r.returncode, r.stdout), (0, "in\n"), "with input") or t.diag(r.stderr)
+    r = subprocess.run([durward.program(), "run", "-c", d.conf, "--policy", "other", "--backend", "gvisor", "--no-bind", "--",
+                        "wc", "-c"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=d.env, cwd=d.work, timeout=60)
+    t.eq((r.returncode, r.stdout), (0, "0\n"), "with /dev/null") or t.diag(r.stderr)
+    x = Terminal(t, [durward.program(), "run", "-c", d.conf, "--policy", "other", "--backend", "gvisor",
+                     "--no-bind", "--", "/bin/sh", "-i"],
+                 d.work, dict(d.env, TERM="xterm"), rows=30, cols=100)
+    x.type("stty size; exit 4\n")
+    t.ok(x.see("30 100") and x.wait() == 4, "and on a terminal", x.out)
+    r = d.run(["true"], ["--policy", "nested", "--backend", "gvisor", "--no-bind"], save=False)
+    t.ok(r.returncode == 125 and "no containers inside" in r.stderr, "nested: true is not gVisor's", r.stderr)
+
+
+def deaths(t, d, c, box):
+    t.ok(len(keepers()) == 1, "a keeper for the one sandbox", ours())
+    os.kill(keepers()[0], signal.SIGKILL)
+    t.ok(tap.wait_for(lambda: c.show(box)["state"] == "stopped", 10, 0.1), "its keeper's SIGKILL: it is stopped")
+    t.ok(tap.wait_for(lambda: not ours(), 10, 0.1), "and nothing of it runs", ours())
+    c.delete(box)
+    box = c.create(policy="coder")["id"]
+    c.sh(box, "(sleep 600 &) >/dev/null 2>&1")
+    controller = [pid for pid, r in d.roles() if r == "controller"][0]
+    os.kill(controller, signal.SIGKILL)
+    c.close()
+
+    def back():
+        try:
+            return c.show(box)["state"] == "running"
+        except (OSError, api.Refused, EOFError, ValueError):
+            c.close()
+            return False
+    t.ok(tap.wait_for(back, 10, 0.05), "the controller's SIGKILL: it is taken over", d.diagnostics())
+    t.eq(c.sh(box, "echo still"), (0, b"still\n"), "and goes on")
+    c.close()
+    d.daemon.kill()
+    d.daemon.wait()
+    t.ok(tap.wait_for(lambda: not ours(), 10, 0.1), "the daemon's SIGKILL leaves nothing", ours())
+    d.serve(save=False)
+
+
+INSIDE = r"""
+import ctypes, json, os, signal, socket, stat
+l = ctypes.CDLL(None, use_errno=True)
+def tried(fn, *a):
+    try:
+        fn(*a)
+        return "ok"
+    except OSError as e:
+        import errno
+        return errno.errorcode[e.errno]
+def int80():
+    code = ctypes.create_string_buffer(b"\xb8\x14\0\0\0\xcd\x80\xc3")
+    at = ctypes.addressof(code) & ~4095
+    if l.mprotect(ctypes.c_void_p(at), 8192, 7) == 0:
+        ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(code))()
+def ending(fn):
+    pid = os.fork()
+    if pid == 0:
+        fn()
+        os._exit(0)
+    return "killed" if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) < 0 else "not killed"
+def namespace():
+    if l.unshare(0x10000000) < 0:
+        raise OSError(ctypes.get_errno(), "")
+def mark():
+    socket.socket().setsockopt(socket.SOL_SOCKET, 36, 1)
+def node():
+    os.mknod("/dev/node", stat.S_IFBLK | 0o600, os.makedev(8, 0))
+    os.open("/dev/node", os.O_RDONLY)
+def setuid():
+    os.chmod("/workspace", 0o4755)
+print(json.dumps({"release": os.uname().release, "`int 0x80`": ending(int80), "a set-uid bit": tried(setuid),
+    "a user namespace": tried(namespace), "a raw socket": tried(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1),
+    "SO_MARK": tried(mark), "a disk's node, made in /dev and opened": tried(node),
+    "the host's kernel's log": tried(open, "/dev/kmsg")}))
+"""
+HEADING = "### What each wall stops"
+
+
+def rights(pid):
+    with open("/proc/%d/status" % pid) as f:
+        s = dict(x.rstrip("\n").split(":\t", 1) for x in f if ":\t" in x)
+    return "%s, %s, sees %s" % (
+        "no capability" if int(s["CapEff"], 16) == 0 else "capabilities of its own namespace",
+        "a filter" if s["Seccomp"] == "2" else "no filter", ", ".join(sorted(os.listdir("/proc/%d/root" % pid))[:4]))
+
+
+def alone(pid):
+    """Whose network and users it has."""
+    return all(os.readlink("/proc/%d/ns/%s" % (pid, n)) != os.readlink("/proc/self/ns/" + n) for n in ("net", "user"))
+
+
+def walls(t, c, box):
+    """What a program inside meets, and what the host's kernel meets: line by line as SPECIFICATION.md has it."""
+    got = {}
+    plain = c.create(policy="coder", backend="bwrap")["id"]
+    for backend, b in (("bwrap", plain), ("gvisor", box)):
+        c.write(b, "/tmp/walls.py", INSIDE.encode())
+        found = json.loads(c.sh(b, "python3 /tmp/walls.py", timeout=30)[1])
+        found["who answers system calls"] = "the host's kernel" if found.pop("release") == os.uname().release else "gVisor"
+        if backend == "gvisor":  # by its version
+            found["`int 0x80`"] = "killed, or a call of gVisor's own"
+        got[backend] = found
+    with open(os.path.join(durward.TOP, "SPECIFICATION.md")) as f:
+        part = f.read().partition(HEADING)[2].partition("\n#")[0]
+    want = {x[0]: dict(zip(("bwrap", "gvisor"), x[1:])) for x in
+            ([y.strip() for y in line.strip("| ").split("|")] for line in part.splitlines() if line.startswith("| "))}
+    want.pop("asked inside")
+    for what in got["bwrap"]:
+        row = {b: got[b][what] for b in got}
+        t.eq(want.pop(what, None), row, "| %s | %s | %s |" % (what, row["bwrap"], row["gvisor"]))
+    t.eq(want, {}, "and no line more")
+    c.delete(plain)
+    if os.geteuid() == 0:
+        t.eq(rights(keepers()[0]).split(", ")[0], "no capability", "no capability of its keeper")
+        mine = [p for p in gvisor.running() if gvisor.name(p).startswith(("runsc-gofer", "runsc-sandbox"))]
+        t.ok(len(mine) == 2 and all("a filter" in rights(p) for p in mine) and all(map(alone, mine)),
+             "gVisor's two processes have a filter and namespaces of their own", *map(rights, mine))
+        t.ok(not [p for p in gvisor.running() if {"home", "root", "boot"} & set(os.listdir("/proc/%d/root" % p))],
+             "and none of gVisor's sees a file of the host's but the sandbox's")
+
+
+def doctor(t, d):
+    r = d.command("doctor", "-c", d.conf, "--host", "--json")
+    found = [x for x in json.loads(r.stdout)["findings"] if x["check"] == "gvisor"]
+    t.ok(len(found) == 1 and found[0]["state"] == "ok" and gvisor.version() in found[0]["what"] and
+         "platform" in found[0]["what"], "durward doctor finds runsc: its version and platform", r.stdout[-800:])
+
+
+def main(t):
+    why = gvisor.needed()
+    if why:
+        raise tap.Skip(why)
+    s = scene.Scene(t)
+    d = s.d
+    d.policies["coder"]["sandbox"] = {"backend": "gvisor"}
+    d.policy("other", [{"allow": scene.PLAIN}, {"allow": "http://" + scene.PLAIN}])
+    d.policy("small", [])
+    d.policies["small"]["sandbox"] = {"backend": "gvisor", "memory": "256MiB", "pids": 64, "disk": "8MiB", "files": 64}
+    d.policy("nested", [])
+    d.policies["nested"]["sandbox"] = {"nested": True}
+    d.serve()
+    c = api.Api(d.socket)
+    box, outputs = way_out(t, s, c)
+    t.part(commands, t, d, c, box)
+    t.part(walls, t, c, box)
+    t.part(terminal, t, d, c, box)
+    t.part(watches, t, c, box)
+    t.part(ports, t, c, box)
+    t.part(volumes, t, c)
+    t.part(limits, t, c)
+    t.part(life, t, d, c)
+    t.part(by_hand, t, s)
+    t.part(doctor, t, d)
+    t.part(deaths, t, d, c, box)
+    s.clean(outputs)
+    c.close()
+    t.eq(d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=300)

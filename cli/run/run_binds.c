@@ -391,7 +391,7 @@ static void set_person(struct run_request *r)
  * himself. */
 static int set_image(const struct run_options *o, struct run_request *r, struct err *err)
 {
-    if (o->backend && config_backend_named(o->backend) == BACKENDS)
+    if (o->backend && config_backend_named(o->backend) >= BACKEND_KUBERNETES)
         return err_set(err, ERR_PARSE, "--backend %s: there are bwrap, docker and gvisor",
                        o->backend);
     snprintf(r->backend, sizeof r->backend, "%s", o->backend ? o->backend : "");

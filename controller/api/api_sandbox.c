@@ -116,7 +116,8 @@ static int check_image(const struct api *a, const struct create *w, struct err *
     const char *wish = w->wish.image, *bwrap = *s->image ? s->image : "host";
     if (wish == NULL || *wish == 0 || a->bearer == NULL || !bearer_is_narrow(a->bearer) ||
         bearer_may(a->bearer, SCOPE_ADMIN) || strcmp(wish, bwrap) == 0 ||
-        (s->docker.given && strcmp(wish, s->docker.image) == 0))
+        (s->docker.given && strcmp(wish, s->docker.image) == 0) ||
+        (s->kubernetes.given && strcmp(wish, s->kubernetes.image) == 0))
         return 0;
     return err_set(err, ERR_PARSE, "this token is good for its policy's own image only");
 }
@@ -161,6 +162,11 @@ static int check_backend(struct controller *c, const struct managed_sandbox_wish
         return err_set(err, ERR_PARSE,
                        "the policy '%s' names no engine: give it sandbox: { docker: { socket: PATH "
                        "} }",
+                       w->policy);
+    if (b == BACKEND_KUBERNETES && !s->kubernetes.given)
+        return err_set(err, ERR_PARSE,
+                       "the policy '%s' names no namespace of a cluster: give it sandbox: { "
+                       "kubernetes: { namespace: NAME } }",
                        w->policy);
     return 0;
 }

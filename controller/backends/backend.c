@@ -4,9 +4,8 @@
 const struct backend *backend_of(const struct plan *plan)
 {
     static const struct backend *const all[BACKENDS_ALL] = {
-        [BACKEND_BWRAP] = &backend_bwrap,
-        [BACKEND_DOCKER] = &backend_docker,
-        [BACKEND_GVISOR] = &backend_gvisor,
+        [BACKEND_BWRAP] = &backend_bwrap,   [BACKEND_DOCKER] = &backend_docker,
+        [BACKEND_GVISOR] = &backend_gvisor, [BACKEND_KUBERNETES] = &backend_kubernetes,
         [BACKEND_POD] = &backend_pod,
     };
     return all[plan->sandbox_spec.limits.backend];

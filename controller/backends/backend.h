@@ -21,11 +21,13 @@ struct backend {
     /* The launcher stays: SIGTERM has it take the sandbox down, as does the end of its channel.
      * Images and limits are the engine's business. */
     bool stays;
+    int ready_s;       /* from its start to its self-test; 0: as usual */
     int start_wait_ms; /* between asking for the end of a sandbox and SIGKILL for its launcher */
 };
 
 const struct backend *backend_of(const struct plan *plan);
 
-extern const struct backend backend_bwrap, backend_docker, backend_gvisor, backend_pod;
+extern const struct backend backend_bwrap, backend_docker, backend_gvisor, backend_kubernetes,
+    backend_pod;
 
 #endif

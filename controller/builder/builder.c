@@ -67,6 +67,7 @@ struct builder {
     int archive;                   /* the program that reads and writes archives */
     bool binds;                    /* as W_INIT says: of `run` */
     struct pod_place pods;         /* netns_dir "": none are made here */
+    struct cluster_place cluster;  /* api "": there is none */
     struct strlist shown, written; /* what MCP servers see of the host; of it what they write */
     LIST_HEAD(, requester) requesters;
     LIST_HEAD(, site) sites;
@@ -531,14 +532,15 @@ static int builder_load(void *self, struct msg *m, struct msg *ready UNUSED, str
     uint8_t binds = 0;
     if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->roots_dir) < 0 ||
         get_string(m, &b->init_path) < 0 || msg_get_u8(m, &binds) < 0 || binds > 1 ||
-        get_files(b, m) < 0 || pod_place_get(&b->pods, m) < 0 || msg_get_fd(m, &b->archive) < 0 ||
-        msg_end(m) < 0)
+        get_files(b, m) < 0 || pod_place_get(&b->pods, m) < 0 ||
+        cluster_place_get(&b->cluster, m) < 0 || msg_get_fd(m, &b->archive) < 0 || msg_end(m) < 0)
         return -1;
     b->binds = binds;
     b->parts.state_dir = b->state_dir;
     b->parts.roots_dir = b->roots_dir;
     b->parts.init_path = b->init_path;
     b->parts.pods = b->pods.netns_dir[0] ? &b->pods : NULL;
+    b->parts.cluster = b->cluster.api[0] ? &b->cluster : NULL;
     (void)load_init(b, NULL);             /* where it fails the first build says why */
     b->parts.owners = idmap_mounts(NULL); /* without it, what is bound is said to be so */
     b->worker_table =

@@ -9,7 +9,8 @@
  *
  * W_INIT: state_dir:str, roots_dir:str, init_path:str (the program durward-init), binds:u8 (may
  * anything of the host be bound? The API cannot ask for it), n × (path:str, writable:u8): what MCP
- * servers are shown of it all the same; then what there is to know of a node's pods (pod.h). */
+ * servers are shown of it all the same; then what there is to know of a node's pods (pod.h) and of
+ * a cluster (cluster.h). */
 #ifndef DURWARD_BUILDER_H
 #define DURWARD_BUILDER_H
 

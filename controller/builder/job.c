@@ -431,7 +431,7 @@ static int wire_up(struct job *j, struct event_base *base, struct launcher *made
     j->timer = evtimer_new(base, on_timer, j);
     if (j->launcher == NULL || j->init == NULL || j->timer == NULL || event_add(j->init, NULL) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    arm(j, BUILD_S * 1000);
+    arm(j, (j->backend->ready_s ? j->backend->ready_s : BUILD_S) * 1000);
     return 0;
 }
 

@@ -6,6 +6,8 @@
  * programs may make namespaces, and it has capabilities for its children. relayed: it runs under
  * gVisor (command.h), its channel is descriptor 0 at first and brings the filter.
  *
+ * With the word `pod` it is something in a pod of a cluster (pod_inside.h).
+ *
  * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h), by the
  * name crun an OCI runtime for containers inside (oci_runtime.h).
  *
@@ -36,6 +38,7 @@
 #include "inside.h"
 #include "ipc_msg.h"
 #include "oci_runtime.h"
+#include "pod_inside.h"
 #include "selftest.h"
 #include "agent_socket.h"
 #include "stdio_mcp.h"
@@ -463,7 +466,8 @@ int main(int argc, char **argv)
     unsigned long files = 0;
     bool nested = false, agent = false;
     int status;
-    if (stdio_main(argc, argv, &status) || oci_main(argc, argv, &status))
+    if (stdio_main(argc, argv, &status) || oci_main(argc, argv, &status) ||
+        pod_inside_main(argc, argv, &status))
         return status;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], COMMAND_FILES, sizeof COMMAND_FILES - 1) == 0)

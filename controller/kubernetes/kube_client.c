@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,10 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base64.h"
 #include "io.h"
 #include "reach.h"
 
 enum { TOKEN_MAX = 16 * 1024, HEAD_MAX = 64 * 1024, TIMEOUT_S = 20, STREAMS_MAX = 4 };
+enum { UPGRADE_MAX = 800 * 1024 }; /* a command is in it */
 enum {
     PAGE = 500,      /* objects */
     PAGE_LEAST = 4,  /* where they are large: four of etcd's largest fit an answer */
@@ -143,8 +146,8 @@ static int take(SSL *ssl, struct buf *b, struct err *err)
     return 0; /* whether it is whole is seen by what came */
 }
 
-/* The head, which is taken out of the buffer: its status, or -1. */
-static int take_head(SSL *ssl, struct buf *b, struct err *err)
+/* The head stays in the buffer: its status, or -1. end: how many bytes it has. */
+static int await_head(SSL *ssl, struct buf *b, size_t *size, struct err *err)
 {
     ssize_t end;
     uint64_t status;
@@ -158,8 +161,18 @@ static int take_head(SSL *ssl, struct buf *b, struct err *err)
     if (end < 12 || !slice_starts(all, SLICE("HTTP/1.")) ||
         slice_u64((struct slice){all.p + 9, 3}, 599, &status) < 0)
         return err_set(err, ERR_UPSTREAM, "what answers is no API server");
-    buf_drain(b, (size_t)end + 4);
+    *size = (size_t)end + 4;
     return (int)status;
+}
+
+/* It is taken out of the buffer. */
+static int take_head(SSL *ssl, struct buf *b, struct err *err)
+{
+    size_t size;
+    int status = await_head(ssl, b, &size, err);
+    if (status > 0)
+        buf_drain(b, size);
+    return status;
 }
 
 static void hang_up(struct kube_stream *s)
@@ -323,6 +336,104 @@ bool kube_wait(struct kube_stream *list, size_t n, unsigned limit)
             return false;
     }
 }
+
+/* ---- WebSockets ---- */
+
+static int send_upgrade(const struct kube *k, SSL *ssl, const char *path, const char *protocol,
+                        struct err *err)
+{
+    struct buf head;
+    char host[HOST_TEXT_MAX + 16];
+    unsigned char nonce[16];
+    buf_init_wiped(&head, UPGRADE_MAX);
+    int r = RAND_bytes(nonce, sizeof nonce) != 1
+                ? -1
+                : buf_printf(&head,
+                             "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\n"
+                             "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                             "Sec-WebSocket-Protocol: %s\r\nSec-WebSocket-Key: ",
+                             path, authority_text(&k->at, host, sizeof host), protocol);
+    if (r == 0)
+        r = base64_append(&head, (struct slice){(char *)nonce, sizeof nonce});
+    if (r == 0)
+        r = buf_append_str(&head, "\r\n");
+    if (r < 0)
+        err_set(err, ERR_LIMIT, "the request is too long");
+    if (r == 0)
+        r = put_token(k, &head, err);
+    if (r == 0 && buf_append_str(&head, "\r\n") < 0)
+        r = err_set(err, ERR_LIMIT, "the request is too long");
+    if (r == 0)
+        r = push(ssl, buf_slice(&head), err);
+    buf_free(&head);
+    return r;
+}
+
+/* A line of the head: the subprotocol that the server has chosen. */
+static bool has_protocol(struct slice head, const char *protocol)
+{
+    static const struct slice name = SLICE_INIT("sec-websocket-protocol:");
+    while (head.n > 0) {
+        ssize_t end = slice_find(head, '\n');
+        struct slice line = {head.p, end < 0 ? head.n : (size_t)end};
+        if (line.n > 0 && line.p[line.n - 1] == '\r')
+            line.n--;
+        if (line.n > name.n && slice_ieq((struct slice){line.p, name.n}, name))
+            return slice_eq_str(slice_trim((struct slice){line.p + name.n, line.n - name.n}),
+                                protocol);
+        size_t used = end < 0 ? head.n : (size_t)end + 1;
+        head.p += used;
+        head.n -= used;
+    }
+    return false;
+}
+
+/* What a Status says, wherever it lies in what came. */
+static int refuse_upgrade(SSL *ssl, int status, struct buf *b, struct err *err)
+{
+    struct err ignored = {0};
+    ssize_t at;
+    json_t *v = NULL;
+    for (int more = 1; more == 1 && v == NULL;) {
+        struct slice came = buf_slice(b);
+        at = slice_find(came, '{');
+        if (at >= 0)
+            v = json_loadb(came.p + at, came.n - (size_t)at, JSON_DISABLE_EOF_CHECK, NULL);
+        if (v == NULL)
+            more = take(ssl, b, &ignored);
+    }
+    const char *said = json_string_value(json_object_get(v, "message"));
+    err_set(err, status == 401 || status == 403 ? ERR_DENIED : ERR_UPSTREAM,
+            "the cluster does not let us into the pod: %d %.300s", status, said ? said : "");
+    json_decref(v);
+    return -1;
+}
+
+int kube_upgrade(const struct kube *k, const char *path, const char *protocol,
+                 struct kube_stream *s, struct buf *rest, struct err *err)
+{
+    size_t size = 0;
+    *s = (struct kube_stream){
+        .fd = reach_tcp(&k->at, k->seconds ? k->seconds : TIMEOUT_S, "API server", err)};
+    int status =
+        s->fd < 0 || greet(k, s, err) < 0 || send_upgrade(k, s->ssl, path, protocol, err) < 0
+            ? -1
+            : await_head(s->ssl, rest, &size, err);
+    struct slice head = {(const char *)buf_data(rest), size};
+    bool ours = status == 101 && has_protocol(head, protocol);
+    if (status > 0)
+        buf_drain(rest, size);
+    if (status > 0 && status != 101)
+        status = refuse_upgrade(s->ssl, status, rest, err);
+    else if (status > 0 && !ours)
+        status = err_set(err, ERR_UPSTREAM, "the API server does not speak %s (Kubernetes 1.30)",
+                         protocol);
+    if (status < 0)
+        hang_up(s);
+    return status < 0 ? -1 : 0;
+}
+
+/* ---- events ---- */
 
 static void read_events(struct buf *b, void (*on)(const json_t *event, void *arg), void *arg)
 {

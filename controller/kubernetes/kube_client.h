@@ -55,6 +55,11 @@ void kube_unwatch(struct kube_stream *s);
 /* Until one of them says something (true), ends, or the time is over. */
 bool kube_wait(struct kube_stream *list, size_t n, unsigned seconds);
 
+/* A connection whose WebSocket has begun (RFC 6455, 4.1), of this subprotocol and no other. rest:
+ * what came behind the answer's head; the caller's in either case. */
+int kube_upgrade(const struct kube *k, const char *path, const char *protocol,
+                 struct kube_stream *s, struct buf *rest, struct err *err);
+
 /* Each event of a watch, until it ends or for so many seconds nothing comes. What was allowed when
  * it began it goes on telling, whatever becomes of the rights. */
 int kube_follow(const struct kube *k, const char *path, unsigned seconds,

@@ -1,7 +1,8 @@
 /* durward-kubernetes: the objects of a cluster, brought to a node's daemon (`node`, which tells the
  * node's CNI plugin of pods as well), judged where they are applied (`review`), and told what
  * became of them (`status`); that plugin put into a node's list (`plugin`), and the nodes that have
- * it labelled (`nodes`). It has its service account's token; secrets, sandboxes and the
+ * it labelled (`nodes`). Started by the builder it is the keeper of one sandbox that is a pod
+ * (kube_keeper.h). It has its service account's token; secrets, sandboxes and the
  * daemon's API it does not see. */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -15,9 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cluster.h"
 #include "config.h"
 #include "kube_client.h"
 #include "kube_file.h"
+#include "kube_keeper.h"
 #include "kube_nodes.h"
 #include "kube_objects.h"
 #include "kube_plugin.h"
@@ -397,6 +400,8 @@ int main(int argc, char **argv)
                                    .netns = "/run/netns",
                                    .kubelet = "/var/lib/kubelet"}};
     struct keeper k = {.options = &o};
+    if (argc == 3 && strcmp(argv[2], CLUSTER_WORD) == 0)
+        return kube_keeper_main(argc, argv);
     if (read_options(argc, argv, &o) < 0) {
         fputs(usage, stderr);
         return 2;

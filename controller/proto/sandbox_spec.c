@@ -31,6 +31,23 @@ static int take_engine_image(struct sandbox_spec *s, const char *image, struct e
                            "--image, or in the policy: sandbox: { docker: { image: NAME } }");
 }
 
+static int take_cluster_image(struct sandbox_spec *s, const char *image, struct err *err)
+{
+    char *to = s->limits.kubernetes.image;
+    if (s->limits.kubernetes.ns[0] == '\0')
+        return err_set(err, ERR_PARSE,
+                       "the policy names no namespace of a cluster: sandbox: { kubernetes: { "
+                       "namespace: NAME } }");
+    if (image[0] && !config_engine_image_ok(image))
+        return err_set(err, ERR_PARSE, "'%.80s' is not the name of a cluster's image", image);
+    if (image[0])
+        memcpy(to, image, strlen(image) + 1);
+    return to[0] ? 0
+                 : err_set(err, ERR_PARSE,
+                           "the kubernetes backend needs an image: name one with --image, or in "
+                           "the policy: sandbox: { kubernetes: { image: NAME } }");
+}
+
 /* ---- volumes ---- */
 
 static int order_volumes(const void *a, const void *b)
@@ -64,6 +81,9 @@ int sandbox_spec_volume_add(struct sandbox_spec *s, const char *text, struct err
     if (s->limits.backend == BACKEND_DOCKER)
         return err_set(err, ERR_UNREADY,
                        "unsupported: a container of an engine has no volumes of Durward's");
+    if (s->limits.backend == BACKEND_KUBERNETES)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a pod of a cluster has no volumes of Durward's");
     if (s->limits.nested)
         return err_set(err, ERR_UNREADY,
                        "unsupported: a sandbox with nested: true has no volumes; its files are in "
@@ -137,8 +157,8 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
     if (backend && backend[0])
         ret->limits.backend = config_backend_named(backend);
     if (ret->limits.backend == BACKENDS)
-        return err_set(err, ERR_PARSE, "there is no backend '%.80s': bwrap, docker or gvisor",
-                       backend);
+        return err_set(err, ERR_PARSE,
+                       "there is no backend '%.80s': bwrap, docker, gvisor or kubernetes", backend);
     if (ret->limits.nested && ret->limits.backend != BACKEND_BWRAP)
         return err_set(err, ERR_UNREADY,
                        "unsupported: a sandbox of the %s backend has no containers inside; leave "
@@ -148,6 +168,8 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
         return -1;
     if (ret->limits.backend == BACKEND_DOCKER)
         return take_engine_image(ret, image ? image : "", err);
+    if (ret->limits.backend == BACKEND_KUBERNETES)
+        return take_cluster_image(ret, image ? image : "", err);
     if (image == NULL || image[0] == '\0' || strcmp(image, "host") == 0)
         return 0;
     if (!sandbox_spec_name_ok(image))
@@ -170,6 +192,9 @@ void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m)
     if (s->limits.backend == BACKEND_DOCKER) {
         msg_put_str(m, s->limits.docker.socket);
         msg_put_str(m, s->limits.docker.image);
+    } else if (s->limits.backend == BACKEND_KUBERNETES) {
+        msg_put_str(m, s->limits.kubernetes.ns);
+        msg_put_str(m, s->limits.kubernetes.image);
     } else if (s->limits.backend == BACKEND_POD) {
         pod_spec_put(&s->pod, m);
     }
@@ -229,6 +254,8 @@ static int get_volumes(struct sandbox_spec *s, struct msg *m)
 static int get_backend(struct sandbox_spec *s, struct msg *m)
 {
     struct config_docker *d = &s->limits.docker;
+    struct config_kubernetes *k = &s->limits.kubernetes;
+    bool bare = s->image[0] == '\0' && s->root != SANDBOX_SPEC_KEPT;
     uint8_t backend, nested;
     if (msg_get_u8(m, &nested) < 0 || nested > 1 || msg_get_u8(m, &backend) < 0 ||
         backend == BACKENDS || backend >= BACKENDS_ALL)
@@ -239,14 +266,18 @@ static int get_backend(struct sandbox_spec *s, struct msg *m)
     s->limits.backend = (enum config_backend)backend;
     if (backend == BACKEND_POD)
         return s->image[0] || s->root != SANDBOX_SPEC_READ_ONLY ? -1 : pod_spec_get(&s->pod, m);
-    if (backend != BACKEND_DOCKER)
+    if (config_backend_lays_out(s->limits.backend))
         return 0;
+    if (backend == BACKEND_KUBERNETES)
+        return msg_get_str(m, k->ns, sizeof k->ns) < 0 ||
+                       msg_get_str(m, k->image, sizeof k->image) < 0 ||
+                       !config_namespace_ok(k->ns) || !config_engine_image_ok(k->image) || !bare
+                   ? -1
+                   : 0;
     if (msg_get_str(m, d->socket, sizeof d->socket) < 0 ||
         msg_get_str(m, d->image, sizeof d->image) < 0)
         return -1;
-    bool ok = config_socket_ok(d->socket) && config_engine_image_ok(d->image) &&
-              s->image[0] == '\0' && s->root != SANDBOX_SPEC_KEPT;
-    return ok ? 0 : -1;
+    return config_socket_ok(d->socket) && config_engine_image_ok(d->image) && bare ? 0 : -1;
 }
 
 int sandbox_spec_get(struct sandbox_spec *s, struct msg *m)

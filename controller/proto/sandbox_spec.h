@@ -9,8 +9,9 @@
  *   nested:u8      containers inside; then the root is not kept, and there are no volumes
  *   backend:u8     enum config_backend, if nested BACKEND_BWRAP; of BACKEND_DOCKER:
  *   socket:str image:str  of the engine; then the first image is "" and the root not kept
+ *                  of BACKEND_KUBERNETES: namespace:str image:str, else as the engine's
  *                  of BACKEND_POD: pod.h; then there is neither image nor root nor volume
- *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER
+ *   n × volume: name:str target:str writable:u8    where config_backend_lays_out, without nested
  *   n × device: host:str path:str node:u8          of BACKEND_BWRAP without nested alone; node 0:
  *                  a file or directory, mounted read-only */
 #ifndef DURWARD_SANDBOX_SPEC_H
@@ -66,8 +67,8 @@ struct sandbox_spec {
 /* A name of an image or a snapshot: [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}. It becomes a directory's. */
 bool sandbox_spec_name_ok(const char *s);
 /* What a policy asks for, with this backend and image where they are not "" (or NULL). bwrap's
- * and gVisor's image is an imported one, or "host"; docker's one of the engine's. -1 with err: not
- * a name. */
+ * and gVisor's image is an imported one, or "host"; docker's one of the engine's, kubernetes' the
+ * cluster's. -1 with err: not a name. */
 int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
                            const char *image, struct sandbox_spec *ret, struct err *err) WUNUSED;
 /* NAME:/path or NAME:/path:ro. -1 with err: it is neither. */

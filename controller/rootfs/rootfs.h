@@ -20,6 +20,7 @@
 #define DURWARD_ROOTFS_H
 
 #include "buf.h"
+#include "cluster.h"
 #include "err.h"
 #include "layer.h"
 #include "plan.h"
@@ -38,8 +39,9 @@ struct rootfs_parts {
     int init;              /* the program's bytes, a rewound file; read once */
     const char *init_path; /* where they were read, and of which file */
     struct stat init_file;
-    int owners;                   /* a user namespace (idmap_mounts), or -1 */
-    const struct pod_place *pods; /* of a Kubernetes node; NULL: none are made here */
+    int owners;                          /* a user namespace (idmap_mounts), or -1 */
+    const struct pod_place *pods;        /* of a Kubernetes node; NULL: none are made here */
+    const struct cluster_place *cluster; /* where pods are made; NULL: nowhere */
 };
 
 /* What the builder opens of its own for a sandbox; -1 where there is none. */

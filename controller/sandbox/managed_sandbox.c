@@ -184,8 +184,9 @@ static int fill_request(struct managed_sandbox *r, struct run_request *q, struct
     snprintf(q->home, sizeof q->home, MANAGED_SANDBOX_WORKDIR);
     q->uid = r->controller->owner_uid;
     q->gid = r->controller->owner_gid;
-    bool root = q->uid == 0 || (r->image[0] && strcmp(r->backend, "docker") != 0) ||
-                strcmp(r->backend, config_backend_name(BACKEND_GVISOR)) == 0;
+    enum config_backend b = config_backend_named(r->backend);
+    bool root = b == BACKEND_GVISOR ||
+                (b != BACKEND_KUBERNETES && (q->uid == 0 || (r->image[0] && b != BACKEND_DOCKER)));
     snprintf(q->user, sizeof q->user, "%s", root ? "root" : "sandbox");
     json_object_foreach(r->env, key, value)
     {
@@ -224,7 +225,7 @@ int managed_sandbox_begin(struct managed_sandbox *r, bool adopt, struct err *err
     plan.labels = json_incref(r->labels);
     if (r->pod)
         pods_spec(r->pod, &plan.sandbox_spec);
-    else if (plan.sandbox_spec.limits.backend != BACKEND_DOCKER)
+    else if (config_backend_lays_out(plan.sandbox_spec.limits.backend))
         plan.sandbox_spec.root = r->kept ? SANDBOX_SPEC_KEPT : SANDBOX_SPEC_MEMORY;
     r->sandbox = sandbox_new(&r->controller->owner, &plan, NULL);
     if (r->sandbox)
@@ -419,12 +420,15 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     r->on_idle = w->on_idle;
     r->on_soft = w->on_soft;
     r->auto_resume = w->auto_resume;
-    /* only memory can be bounded, and a container's files are its engine's */
-    bool docker = sandbox_spec.limits.backend == BACKEND_DOCKER;
-    r->kept = !docker && !sandbox_spec.limits.nested && sandbox_spec.limits.disk == 0;
-    snprintf(r->backend, sizeof r->backend, "%s", config_backend_name(sandbox_spec.limits.backend));
+    /* only memory can be bounded, and a container's files are its engine's or cluster's */
+    enum config_backend b = sandbox_spec.limits.backend;
+    bool elsewhere = b == BACKEND_DOCKER || b == BACKEND_KUBERNETES;
+    r->kept = !elsewhere && !sandbox_spec.limits.nested && sandbox_spec.limits.disk == 0;
+    snprintf(r->backend, sizeof r->backend, "%s", config_backend_name(b));
     snprintf(r->image, sizeof r->image, "%s",
-             docker ? sandbox_spec.limits.docker.image : sandbox_spec.image);
+             b == BACKEND_DOCKER       ? sandbox_spec.limits.docker.image
+             : b == BACKEND_KUBERNETES ? sandbox_spec.limits.kubernetes.image
+                                       : sandbox_spec.image);
     if (w->pod) {
         r->pod = json_incref(w->pod);
         r->kept = false;

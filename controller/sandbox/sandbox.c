@@ -18,7 +18,13 @@
 
 /* How long a state may last. A build that takes this long will not come; the gate's last counts
  * are a courtesy for the summary. */
-enum { BUILD_MS = 30000, READY_MS = 15000, TEARDOWN_MS = 10000, LAST_WORDS_MS = 300 };
+enum {
+    BUILD_MS = 30000,
+    POD_MS = 130000,
+    /* of a cluster, which pulls images */ READY_MS = 15000,
+    TEARDOWN_MS = 10000,
+    LAST_WORDS_MS = 300
+};
 
 static const char *const state_names[] = {"new", "building", "ready", "running", "ending", "gone"};
 
@@ -328,7 +334,8 @@ void sandbox_begin(struct sandbox *s)
         sandbox_end(s, s->status, text);
         return;
     }
-    set_state(s, SANDBOX_BUILDING, BUILD_MS);
+    bool pod = s->plan.sandbox_spec.limits.backend == BACKEND_KUBERNETES;
+    set_state(s, SANDBOX_BUILDING, pod ? POD_MS : BUILD_MS);
     if (ask_for(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox could not be asked for");
 }

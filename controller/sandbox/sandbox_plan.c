@@ -73,6 +73,17 @@ static int make_env(struct controller *c, const struct run_request *r, const str
     return 0;
 }
 
+/* In a pod of a cluster the node lays trust and the policy's own (controller/cni): only it knows
+ * that gate's placeholders. */
+static int make_pod_env(const struct run_request *r, struct strlist *env, struct err *err)
+{
+    int bad = strlist_set_env(env, "PATH",
+                              "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin") |
+              strlist_set_env(env, "HOME", r->home) | strlist_set_env(env, "USER", r->user) |
+              strlist_set_env(env, "LOGNAME", r->user) | add_all(env, r->env.v);
+    return bad ? err_set(err, ERR_LIMIT, "the environment is too long") : 0;
+}
+
 static int fill_steps(struct run_request *r, const struct placeholders *p, struct err *err)
 {
     for (size_t i = 0; i < r->n_steps; i++) {
@@ -149,7 +160,7 @@ static bool has_agent(const struct config *c, const char *name, const struct san
 {
     const struct policy *p = config_policy(c, name);
     struct authority at = {.scheme = SCHEME_SSH, .port = scheme_port(SCHEME_SSH)};
-    return p && spec->limits.backend != BACKEND_POD &&
+    return p && spec->limits.backend != BACKEND_POD && spec->limits.backend != BACKEND_KUBERNETES &&
            authority_host(&at, SLICE(SSH_AGENT_HOST)) == 0 && policy_host(p, &at) != 0;
 }
 
@@ -186,11 +197,16 @@ int sandbox_plan_make(struct controller *c, struct run_request *r,
                                      err);
     if (bad == 0)
         bad = add_volumes(&ret->sandbox_spec, &r->volumes, err);
-    if (bad == 0)
+    bool pod = bad == 0 && ret->sandbox_spec.limits.backend == BACKEND_KUBERNETES;
+    if (pod && known == NULL)
+        bad = err_set(err, ERR_PARSE,
+                      "pods of a cluster are made by the daemon: durward sandbox create");
+    if (bad == 0 && !pod)
         bad = placeholders_make(c->config, r->policy, ret->seed, c->keys.tag, &p, err);
     ret->signs = bad == 0 && has_agent(c->config, r->policy, &ret->sandbox_spec);
     if (bad == 0)
-        bad = make_env(c, r, &p, ret->signs, &ret->env, err);
+        bad =
+            pod ? make_pod_env(r, &ret->env, err) : make_env(c, r, &p, ret->signs, &ret->env, err);
     if (bad == 0)
         bad = fill_steps(r, &p, err);
     if (bad == 0)

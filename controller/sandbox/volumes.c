@@ -56,7 +56,8 @@ static bool has(const struct managed_sandbox *r, const char *name, struct sandbo
     const struct config_sandbox *s = config_policy_sandbox(r->controller->config, r->policy);
     size_t i;
     json_t *text;
-    if (strcmp(r->backend, "docker") == 0 || r->state == MANAGED_SANDBOX_STOPPING)
+    if (!config_backend_lays_out(config_backend_named(r->backend)) ||
+        r->state == MANAGED_SANDBOX_STOPPING)
         return false;
     for (unsigned k = 0; k < s->n_volumes; k++)
         if (reads(s->volumes[k], name, ret))

@@ -119,6 +119,7 @@ struct sandbox {
     struct sandbox_labels *labels; /* as the controller said them; NULL: not yet */
     uint64_t trace, trace_until;   /* whose session; seconds, monotonic */
     bool answered;                 /* the builder has its W_LISTENERS_OK */
+    bool elsewhere;                /* a pod of a cluster: its gate is its node's */
     bool early; /* its listeners are here, its W_SANDBOX is not: that comes over another channel */
     TAILQ_ENTRY(sandbox) link;
 };

@@ -238,6 +238,19 @@ static void put_pods(const struct parent *p, struct msg *m)
         msg_put_str(m, n->inbound[i]);
 }
 
+/* And of the cluster where it has pods made (cluster_place_get). */
+static void put_cluster(const struct parent *p, struct msg *m)
+{
+    static const struct config_cluster none = {"", "", "", ""};
+    const struct config_cluster *c = p->mode == PARENT_SERVE ? config_cluster(p->config) : NULL;
+    if (c == NULL)
+        c = &none;
+    msg_put_str(m, c->api);
+    msg_put_str(m, c->ca);
+    msg_put_str(m, c->token);
+    msg_put_str(m, c->image);
+}
+
 static void init_builder(struct parent *p, struct msg *m)
 {
     msg_put_str(m, p->state_dir);
@@ -246,6 +259,7 @@ static void init_builder(struct parent *p, struct msg *m)
     msg_put_u8(m, p->mode == PARENT_RUN);
     put_mcp_files(p, m);
     put_pods(p, m);
+    put_cluster(p, m);
     msg_put_fd_dup(m, p->archive_fd);
 }
 

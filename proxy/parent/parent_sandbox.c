@@ -353,8 +353,22 @@ int parent_sandbox_root(struct child *signer, struct msg *m)
     return 0;
 }
 
+/* It has no listeners, and so no gate of ours. Only a policy whose sandboxes may be a cluster's
+ * pods has such. */
+static void have_it_elsewhere(struct parent *p, struct sandbox *s)
+{
+    bool may = config_policy_sandbox(p->config, s->policy)->kubernetes.given;
+    s->answered = may;
+    answer_builder(p, s->id, may,
+                   may ? "" : "there are none, and the policy is of no cluster's pods");
+}
+
 static void give_gate(struct parent *p, struct sandbox *s)
 {
+    if (s->elsewhere) {
+        have_it_elsewhere(p, s);
+        return;
+    }
     if (take_gate(p, s) == NULL)
         answer_builder(p, s->id, false, "no gate could be started");
 }
@@ -463,7 +477,7 @@ int parent_sandbox_listeners(struct parent *p, struct msg *m)
         n > SANDBOX_LISTENERS_MAX)
         return -1;
     struct sandbox *s = parent_sandbox_find(p, id);
-    if (s ? s->n_listeners > 0 : (s = expect(p, id)) == NULL) {
+    if (s ? s->n_listeners > 0 || s->elsewhere : (s = expect(p, id)) == NULL) {
         answer_builder(p, id, false, "it has its listeners, or too many wait for theirs");
         return 0;
     }
@@ -471,6 +485,7 @@ int parent_sandbox_listeners(struct parent *p, struct msg *m)
         close_listeners(s);
         return -1;
     }
+    s->elsewhere = s->n_listeners == 0;
     tell_root(p, s);
     if (!s->early)
         give_gate(p, s);

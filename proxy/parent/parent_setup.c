@@ -306,6 +306,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
     if (!config_same(p->config, c, "mcp_servers")) /* the builder has their files once */
         return err_set(err, ERR_UNREADY,
                        "`mcp_servers` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "cluster")) /* likewise */
+        return err_set(err, ERR_UNREADY, "`cluster` changed: that needs a restart of the daemon");
     if (!config_node_same(p->config, c)) /* the builder is told of it once */
         return err_set(err, ERR_UNREADY,
                        "`node` changed, and more than its namespaces: that needs a restart of the "

@@ -21,6 +21,7 @@ static const struct key root_keys[] = {
     KEY("mcp_servers", OWN, "none", "mapping of names, see *MCP servers*"),
     KEY("templates", OWN, "none", "mapping of names, see *Templates*"),
     KEY("node", OWN, "none", "see *Pods of a node*"),
+    KEY("cluster", OWN, "none", "see *Pods of a cluster*"),
     KEY("upstream", OWN, "", "see *Upstream*"),
     KEY("listen", OWN, "none", "list, see *Listeners*"),
     KEY("audit", OWN, "", "see *Audit*"),
@@ -66,6 +67,10 @@ static int read_tree(struct config *c, struct err *err)
     if (node_get(&root, "templates", &n) && config_read_templates(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "node", &n) && config_read_node(c, &n, err) < 0)
+        return -1;
+    if (node_get(&root, "cluster", &n) && config_read_cluster(c, &n, err) < 0)
+        return -1;
+    if (config_check_cluster(c, &root, err) < 0)
         return -1;
     if (node_get(&root, "upstream", &n) && config_read_upstream(c, &n, err) < 0)
         return -1;

@@ -145,6 +145,7 @@ enum config_backend {
     BACKEND_BWRAP = 0,
     BACKEND_DOCKER,
     BACKEND_GVISOR,
+    BACKEND_KUBERNETES,
     BACKENDS,    /* those before it are named by policies and users */
     BACKEND_POD, /* somebody else makes it; ours are its listeners alone */
     BACKENDS_ALL
@@ -154,6 +155,14 @@ enum config_backend {
 struct config_docker {
     char socket[CONFIG_SOCKET_MAX + 1];      /* its unix socket, absolute */
     char image[CONFIG_ENGINE_IMAGE_MAX + 1]; /* one that it has; "" for none */
+    bool given;                              /* the policy names this backend, or its keys */
+};
+
+/* Pods of the cluster that `cluster` names. */
+enum { CONFIG_NAMESPACE_MAX = 63 };
+struct config_kubernetes {
+    char ns[CONFIG_NAMESPACE_MAX + 1];       /* where they are made */
+    char image[CONFIG_ENGINE_IMAGE_MAX + 1]; /* "" for none */
     bool given;                              /* the policy names this backend, or its keys */
 };
 
@@ -196,6 +205,7 @@ struct config_sandbox {
     bool nested;     /* its programs may make namespaces and mounts: containers inside */
     enum config_backend backend;
     struct config_docker docker; /* also of a policy whose backend is another: for --backend */
+    struct config_kubernetes kubernetes; /* likewise */
     /* of the daemon's, where whoever makes one does not say it: */
     char image[CONFIG_IMAGE_MAX + 1]; /* for bwrap, an imported one; "": the host's /usr */
     unsigned ttl, idle_ttl, soft_ttl; /* seconds; idle_ttl, soft_ttl 0: never */
@@ -311,6 +321,13 @@ struct config_node {
     size_t n_inbound;
 };
 
+/* `cluster`: where pods of `backend: kubernetes` are made, and as whom. */
+struct config_cluster {
+    const char *api;        /* HOST[:PORT] */
+    const char *ca, *token; /* files */
+    const char *image;      /* Durward's own, which has durward-init */
+};
+
 /* path "-" reads standard input. Relative paths inside are relative to the file. */
 struct config *config_load(const char *path, struct err *err);
 /* The same, but each error is told, not the first alone: those that follow from another are not.
@@ -360,6 +377,7 @@ const struct config_template *config_template(const struct config *c, const char
 /* NULL: this daemon has no node's pods. */
 const struct config_node *config_node(const struct config *c);
 /* Is all of `node` the same but for its namespaces? */
+bool config_namespace_ok(const char *s); /* the name of a cluster's namespace */
 bool config_node_same(const struct config *a, const struct config *b);
 /* NULL: nothing is said of this namespace, so that its pods do not start. */
 const struct config_node_namespace *config_node_namespace(const struct config *c, const char *name);
@@ -404,7 +422,9 @@ bool config_secret_asks(const struct config_secret *s);
 bool config_secret_signs(const struct config_secret *s);
 /* A policy's limits; defaults where there is no such policy. */
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
-/* "bwrap", "docker", "gvisor"; NULL: no backend has that number. */
+/* NULL: none is named. */
+const struct config_cluster *config_cluster(const struct config *c);
+/* "bwrap", "docker", "gvisor", "kubernetes"; NULL: no backend has that number. */
 const char *config_backend_name(enum config_backend b);
 /* Is its root one that we lay out, with our images, layers and volumes? */
 bool config_backend_lays_out(enum config_backend b);

@@ -41,7 +41,7 @@ static const struct key binding_keys[] = {
 };
 
 /* The name of a namespace of the cluster: a label of DNS. */
-static bool label_ok(const char *s)
+bool config_namespace_ok(const char *s)
 {
     size_t n = strlen(s);
     return n > 0 && n <= LABEL_MAX && s[0] != '-' && s[n - 1] != '-' &&
@@ -73,7 +73,7 @@ static struct config_node_namespace *add_namespace(struct config *c, struct conf
     for (size_t i = 0; i < s->n_namespaces; i++)
         if (strcmp(s->namespaces[i].name, name) == 0)
             twice = true;
-    if (!label_ok(name))
+    if (!config_namespace_ok(name))
         node_fail(at, err, "'%.80s' is not the name of a namespace", name);
     else if (twice)
         node_fail(at, err, "the namespace %s is named twice", name);

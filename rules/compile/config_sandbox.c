@@ -9,7 +9,7 @@ enum { CPU_PERCENT_MAX = 102400 };
 
 #define SIZE_LIMIT (1ull << 50)
 
-static const char *const backends[BACKENDS] = {"bwrap", "docker", "gvisor"};
+static const char *const backends[BACKENDS] = {"bwrap", "docker", "gvisor", "kubernetes"};
 static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
 static const char *const soft_names[] = {"stop", "pause"};
@@ -36,13 +36,15 @@ static const struct key sandbox_keys[] = {
         "images and programs' own sandboxes work; its files are in memory. See *Containers "
         "inside*"),
     KEY("backend", WORDS_OF(backends), "`bwrap`",
-        "what makes the sandboxes: `bwrap` (bubblewrap), `gvisor`, see *Under gVisor*, or "
-        "`docker`, "
-        "see *Containers of an engine*"),
+        "what makes the sandboxes: `bwrap` (bubblewrap), `gvisor`, see *Under gVisor*, "
+        "`docker`, see *Containers of an engine*, or `kubernetes`, see *Pods of a cluster*"),
     KEY("docker", OWN, "`/run/docker.sock`, no image",
         "mapping: `socket`, the path of the engine's unix socket; `image`, an image that the "
         "engine has. Also used where `--backend docker` asks for it; by the API only policies that "
         "name it have it"),
+    KEY("kubernetes", OWN, "none",
+        "mapping: `namespace`, of the cluster, where the pods are made; `image`, which the cluster "
+        "pulls"),
     KEY("image", AS(image), "the host's /usr",
         "of the daemon's sandboxes that `bwrap` or `gvisor` makes, where who makes one names none: "
         "an "
@@ -196,6 +198,36 @@ static int read_docker(const struct node *n, struct config_docker *d, struct err
     return 0;
 }
 
+static const struct key kubernetes_keys[] = {
+    KEY("namespace", AS(namespace), "", ""),
+    KEY("image", AS(engine_image), "", ""),
+};
+
+static int read_kubernetes(const struct node *n, struct config_kubernetes *k, struct err *err)
+{
+    const char *text;
+    struct node at;
+    if (node_keys(n, KEYS(kubernetes_keys), err) < 0)
+        return -1;
+    if (node_get(n, "namespace", &at)) {
+        if (node_string(&at, &text, err) < 0)
+            return -1;
+        if (!config_namespace_ok(text))
+            return node_fail(&at, err, "'%.80s' is not the name of a namespace", text);
+        memcpy(k->ns, text, strlen(text) + 1);
+    }
+    if (node_get(n, "image", &at)) {
+        if (node_string(&at, &text, err) < 0)
+            return -1;
+        if (!config_engine_image_ok(text))
+            return node_fail(&at, err,
+                             "must be an image's name as the cluster knows it, such as "
+                             "python:3.12-slim");
+        memcpy(k->image, text, strlen(text) + 1);
+    }
+    return k->ns[0] ? 0 : node_fail(n, err, "'namespace' is missing: where the pods are made");
+}
+
 static int read_backend(const struct node *n, struct config_sandbox *s, struct err *err)
 {
     struct node at;
@@ -208,7 +240,12 @@ static int read_backend(const struct node *n, struct config_sandbox *s, struct e
         return -1;
     s->backend = (enum config_backend)word;
     s->docker.given = s->docker.given || s->backend == BACKEND_DOCKER;
-    return 0;
+    s->kubernetes.given = node_get(n, "kubernetes", &at);
+    if (s->kubernetes.given)
+        return read_kubernetes(&at, &s->kubernetes, err);
+    return s->backend == BACKEND_KUBERNETES
+               ? node_fail(n, err, "'kubernetes' is missing: it says in which namespace")
+               : 0;
 }
 
 /* ---- volumes ---- */

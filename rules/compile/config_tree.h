@@ -69,8 +69,9 @@ struct config {
     size_t n_mcp;
     struct config_template *templates;
     size_t n_templates;
-    struct config_node *node;   /* NULL: none */
-    bool debugs[CONFIG_LEVELS]; /* log_level: debug, by the words of config_read_levels */
+    struct config_node *node;       /* NULL: none */
+    struct config_cluster *cluster; /* NULL: none */
+    bool debugs[CONFIG_LEVELS];     /* log_level: debug, by the words of config_read_levels */
 };
 
 /* Reads the whole tree; takes root and lines (lines may be NULL) in either case. */
@@ -112,6 +113,9 @@ bool config_is_remote(const struct config_secret *s);
 int config_read_levels(struct config *c, const struct node *n, struct err *err);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_node(struct config *c, const struct node *n, struct err *err);
+int config_read_cluster(struct config *c, const struct node *n, struct err *err);
+/* Is there one, where a policy's sandboxes are its pods? */
+int config_check_cluster(const struct config *c, const struct node *root, struct err *err);
 /* device_specs.c: what this host's specifications say of policies' `devices`, in their place. */
 int config_fill_devices(json_t *root, json_t *lines, const char *name, struct err *err);
 /* config_devices.c: a policy's `devices`, as that has left them. */

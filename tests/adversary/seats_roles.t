@@ -475,10 +475,14 @@ def builder(bed, rows, c):
             ("a container by another socket", spec, dict(backend=1, tail=("../x.sock", "busybox"))),
             ("a container of an image with a flag", spec, dict(backend=1, tail=("/run/x.sock", "--privileged"))),
             ("a container with a volume", spec, dict(backend=1, tail=engine, volumes=[("nobody", "/v", 0)])),
-            ("a pod, where there is no node's", node, dict(backend=4, tail=pod)),
-            ("a pod whose network leads up", spec, dict(backend=4, tail=("../1/ns/net", "c1", ""))),
-            ("a pod whose pin leads up", spec, dict(backend=4, tail=("cni-1", "../../x", ""))),
-            ("a pod whose volume leads up", spec, dict(backend=4, tail=("cni-1", "c1", "../../x")))):
+            ("a pod, where there is no node's", node, dict(backend=5, tail=pod)),
+            ("a pod whose network leads up", spec, dict(backend=5, tail=("../1/ns/net", "c1", ""))),
+            ("a pod whose pin leads up", spec, dict(backend=5, tail=("cni-1", "../../x", ""))),
+            ("a pod whose volume leads up", spec, dict(backend=5, tail=("cni-1", "c1", "../../x"))),
+            ("a cluster's pod, where no cluster is named", "the configuration names no cluster", dict(backend=3, tail=("agents", "a:1"))),
+            ("a cluster's pod in another path", spec, dict(backend=3, tail=("a/../kube-system", "a:1"))),
+            ("a cluster's pod of an image with a flag", spec, dict(backend=3, tail=("agents", "--privileged"))),
+            ("a cluster's pod with a volume", spec, dict(backend=3, tail=("agents", "a:1"), volumes=[("nobody", "/v", 0)]))):
         b.tries(name, lambda got: built(got)[0] == 0 and why in built(got)[1], plan(**dict(own, **over)), seconds=20)
     b.takes("a layer's removal", lambda got: got[0] == wire.LAYERED,
             message(wire.LAYER, u32(1), u8(LAYER_REMOVE), text("nobody"), text("")))

@@ -180,6 +180,8 @@ static void start_builder(void)
     msg_put_str(&m, ""); /* no node's pods */
     msg_put_str(&m, "");
     msg_put_u32(&m, 0);
+    for (int i = 0; i < 4; i++)
+        msg_put_str(&m, ""); /* no cluster */
     msg_put_fd(&m, archive_program());
     send_msg(rig.parent, &m);
     CU_ASSERT_FATAL(recv_type(rig.parent, &m, W_READY));

@@ -53,6 +53,12 @@ static void test_refused(void)
         {"{ docker: /run/docker.sock }", "docker"},
         {"{ nested: true, backend: docker, docker: { image: x } }", "nested"},
         {"{ nested: true, backend: gvisor }", "nested"},
+        {"{ nested: true, backend: kubernetes, kubernetes: { namespace: a } }", "nested"},
+        {"{ backend: kubernetes }", "in which namespace"},
+        {"{ kubernetes: { image: x } }", "'namespace' is missing"},
+        {"{ kubernetes: { namespace: A } }", "the name of a namespace"},
+        {"{ kubernetes: { namespace: a/b } }", "the name of a namespace"},
+        {"{ kubernetes: { namespace: a, image: \"a b\" } }", "as the cluster knows it"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err = {0};
@@ -160,6 +166,11 @@ static void test_asked_for(void)
         {"{ }", "docker", "", -1, "", ""},
         {"{ }", "docker", "a b", -1, "", ""},
         {"{ }", "runc", "deb", -1, "", ""},
+        {"{ }", "kubernetes", "deb", -1, "", ""},
+        {"{ kubernetes: { namespace: a } }", "kubernetes", "", -1, "", ""},
+        {"{ kubernetes: { namespace: a } }", "kubernetes", "a b", -1, "", ""},
+        {"{ kubernetes: { namespace: a } }", "kubernetes", "deb:1", BACKEND_KUBERNETES, "", ""},
+        {"{ kubernetes: { namespace: a, image: x } }", "", "deb", BACKEND_BWRAP, "", "deb"},
         {"{ docker: { image: x } }", "docker", NULL, BACKEND_DOCKER, "x", ""},
         {"{ docker: { image: x } }", "", "deb", BACKEND_BWRAP, "x", "deb"},
         {"{ backend: docker, docker: { image: x } }", "", "", BACKEND_DOCKER, "x", ""},
@@ -220,6 +231,63 @@ static void test_message(void)
     bad = s, bad.limits.backend = BACKEND_BWRAP, bad.root = SANDBOX_SPEC_KEPT;
     CU_ASSERT_EQUAL(pass(&bad, &back), 0);
     CU_ASSERT_STRING_EQUAL(back.limits.docker.socket, "");
+}
+
+static void test_message_of_pods(void)
+{
+    struct sandbox_spec s = {.limits = {.backend = BACKEND_KUBERNETES,
+                                        .kubernetes = {"agents", "example.com/a:1", true}}};
+    struct sandbox_spec back, bad;
+    CU_ASSERT_EQUAL_FATAL(pass(&s, &back), 0);
+    CU_ASSERT_STRING_EQUAL(back.limits.kubernetes.ns, "agents");
+    CU_ASSERT_STRING_EQUAL(back.limits.kubernetes.image, "example.com/a:1");
+    bad = s, memcpy(bad.limits.kubernetes.ns, "a/../b", 7);
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.kubernetes.ns[0] = '\0';
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.kubernetes.image[0] = '-';
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.root = SANDBOX_SPEC_KEPT;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.nested = true;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    struct err err = {0};
+    CU_ASSERT_EQUAL(sandbox_spec_volume_add(&s, "v:/v", &err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "unsupported"));
+}
+
+/* A policy whose sandboxes are pods says of no cluster where they are. */
+static void test_cluster(void)
+{
+    static const char pods[] =
+        "version: 1\n%spolicies:\n  p:\n    rules: []\n    sandbox: { backend: "
+        "kubernetes, kubernetes: { namespace: a, image: x } }\n";
+    static const struct {
+        const char *cluster, *want;
+    } rows[] = {
+        {"", "'cluster' says which"},
+        {"cluster: { }\n", "'image' is missing"},
+        {"cluster: { image: \"a b\" }\n", "as the cluster knows it"},
+        {"cluster: { image: x, api: \"https://a\" }\n", "HOST or HOST:PORT"},
+        {"cluster: { image: x, tokn: /t }\n", "did you mean 'token'"},
+    };
+    char text[1024];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        snprintf(text, sizeof text, pods, rows[i].cluster);
+        CU_ASSERT_PTR_NULL(config_parse(slice_str(text), "/etc/t.yaml", &err));
+        if (strstr(err.text, rows[i].want) == NULL) {
+            printf("# row %zu: %s\n", i, err.text);
+            CU_FAIL("what is wrong");
+        }
+    }
+    struct err err = {0};
+    snprintf(text, sizeof text, pods, "cluster: { image: x, token: t }\n");
+    struct config *c = config_parse(slice_str(text), "/etc/t.yaml", &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_STRING_EQUAL(config_cluster(c)->token, "/etc/t");
+    CU_ASSERT_STRING_EQUAL(config_cluster(c)->api, "kubernetes.default.svc");
+    config_unref(c);
 }
 
 /* Containers inside: bubblewrap's alone, with files that nobody keeps. */
@@ -397,6 +465,8 @@ void suite_sandbox_spec(void)
 {
     CU_pSuite s = CU_add_suite("shape", NULL, NULL);
     CU_add_test(s, "what the configuration refuses of a backend", test_refused);
+    CU_add_test(s, "what goes to the builder of a pod", test_message_of_pods);
+    CU_add_test(s, "the cluster of pods", test_cluster);
     CU_add_test(s, "lengths", test_long_names);
     CU_add_test(s, "defaults", test_defaults);
     CU_add_test(s, "what the daemon's sandboxes get unasked", test_life);

@@ -12,8 +12,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* BATCH: packets in one turn of the loop. Behind one that is not half full there is mostly none,
+ * and to ask is a call of the kernel's; the loop asks anyway. */
 enum {
-    BATCH = 8,         /* packets in one turn of the loop */
+    BATCH = 8,
     KEPT_MAX = 4 << 20 /* more bytes than a socket holds: who says so is not gone */
 };
 
@@ -172,7 +174,7 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         hand_on_kept(s);
     for (int i = 0; i < BATCH && more && !s->ended; i++) {
         ssize_t n = take(s);
-        more = n > 0 && hand_on(s, s->packet, (size_t)n);
+        more = n > 0 && hand_on(s, s->packet, (size_t)n) && n > BROKER_PACKET_MAX / 2;
         if (n < 0)
             break_off(s);
     }

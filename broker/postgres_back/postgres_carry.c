@@ -274,30 +274,37 @@ void postgres_carry_io(struct io *io, enum io_event ev, void *arg)
 
 /* ---- from the front ---- */
 
-/* "S" and a fingerprint: a statement that goes to the server; "C": cancel what runs. */
+static void count_statement(struct postgres_session *s, struct slice e)
+{
+    size_t i = 0;
+    s->n_statements++;
+    while (i < s->n_prints && memcmp(s->prints[i].text, e.p + 1, POSTGRES_PRINT) != 0)
+        i++;
+    if (i == POSTGRES_PRINTS)
+        return;
+    if (i == s->n_prints) {
+        memcpy(s->prints[i].text, e.p + 1, POSTGRES_PRINT);
+        s->n_prints++;
+    }
+    s->prints[i].n++;
+}
+
+/* "S" and a fingerprint: a statement that goes to the server, whose bytes may follow at once; "C":
+ * cancel what runs. */
 static int on_event(struct postgres_session *s, struct slice e)
 {
     if (slice_eq_str(e, "C")) {
         cancel_begin(s);
         return 0;
     }
-    if (e.n != 1 + POSTGRES_PRINT || e.p[0] != 'S')
+    if (e.n < 1 + POSTGRES_PRINT || e.p[0] != 'S' || s->up_end)
         return -1;
-    for (size_t i = 1; i < e.n; i++)
+    for (size_t i = 1; i < 1 + POSTGRES_PRINT; i++)
         if (!strchr("0123456789abcdef", e.p[i]) || e.p[i] == 0)
             return -1;
-    size_t i = 0;
-    s->n_statements++;
-    while (i < s->n_prints && memcmp(s->prints[i].text, e.p + 1, POSTGRES_PRINT) != 0)
-        i++;
-    if (i == POSTGRES_PRINTS)
-        return 0;
-    if (i == s->n_prints) {
-        memcpy(s->prints[i].text, e.p + 1, POSTGRES_PRINT);
-        s->n_prints++;
-    }
-    s->prints[i].n++;
-    return 0;
+    count_statement(s, e);
+    struct slice rest = {e.p + 1 + POSTGRES_PRINT, e.n - 1 - POSTGRES_PRINT};
+    return rest.n ? back_request_up(&s->request, rest) : 0;
 }
 
 static int on_packet(void *arg, enum broker_packet type, struct slice bytes)

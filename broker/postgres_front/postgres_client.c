@@ -53,20 +53,31 @@ static void deny(struct postgres_client *c, const char *code, const char *detail
 
 /* ---- the back's stream ---- */
 
+/* A statement's fingerprint, and in the same packet what goes with it: a packet is a call of the
+ * kernel's on each side. As broker_stream_send. */
+static int send_print(struct postgres_client *c, struct slice some)
+{
+    char packet[BROKER_PACKET_MAX];
+    memcpy(packet, c->print, c->n_print);
+    if (some.n)
+        memcpy(packet + c->n_print, some.p, some.n);
+    int r =
+        broker_stream_send(c->stream, BROKER_EVENT, (struct slice){packet, c->n_print + some.n});
+    if (r > 0)
+        c->n_print = 0;
+    return r;
+}
+
 /* True: all of it is with the back. False: the rest waits for room, or for the server's answers. */
 static bool send_up(struct postgres_client *c)
 {
-    if (c->n_print) {
-        if (broker_stream_send(c->stream, BROKER_EVENT, (struct slice){c->print, c->n_print}) <= 0)
-            return false;
-        c->n_print = 0;
-    }
     size_t most;
-    while ((most = c->answers.held ? c->answers.held_at : buf_len(&c->up)) > 0) {
+    while ((most = c->answers.held ? c->answers.held_at : buf_len(&c->up)) + c->n_print > 0) {
         struct slice some = {(const char *)buf_data(&c->up), most};
-        if (some.n > BROKER_PACKET_MAX)
-            some.n = BROKER_PACKET_MAX;
-        if (broker_stream_send(c->stream, BROKER_DATA, some) <= 0)
+        if (some.n > BROKER_PACKET_MAX - c->n_print)
+            some.n = BROKER_PACKET_MAX - c->n_print;
+        int r = c->n_print ? send_print(c, some) : broker_stream_send(c->stream, BROKER_DATA, some);
+        if (r <= 0)
             return false;
         buf_drain(&c->up, some.n);
         if (c->answers.held)

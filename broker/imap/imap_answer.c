@@ -154,11 +154,29 @@ int imap_answer_code(struct slice text, struct buf *out)
     return 0;
 }
 
+/* Of an ALERT, which has to be shown to whoever is there (RFC 3501, 7.1), the words. No client
+ * reads them as anything else: a brace at the end of a line would be a literal's. */
+static int put_alert(struct slice text, struct buf *out)
+{
+    ssize_t end = slice_find(text, ']');
+    text = slice_trim((struct slice){text.p + end + 1, text.n - (size_t)end - 1});
+    for (size_t i = 0; i < text.n && i < IMAP_ALERT_MAX; i++) {
+        char c = text.p[i];
+        if ((unsigned char)c < 0x20 || (unsigned char)c >= 0x7f || c == '{' || c == '}')
+            c = '?';
+        if (buf_append(out, &c, 1) < 0)
+            return -1;
+    }
+    return text.n ? 0 : buf_append_str(out, "the server wants to be heard");
+}
+
 int imap_answer_text(const struct imap_answer *a, struct buf *out)
 {
     size_t had = buf_len(out);
     if (imap_answer_code(a->text, out) < 0 || (buf_len(out) > had && buf_append(out, " ", 1) < 0))
         return -1;
+    if (slice_istarts(a->text, SLICE("[ALERT]")))
+        return put_alert(a->text, out);
     return buf_append_str(out, a->kind == IMAP_ANSWER_BYE     ? "the server ends the session"
                                : strcmp(a->status, "OK") == 0 ? "done"
                                : strcmp(a->status, "NO") == 0 ? "the server refuses it"

@@ -4,8 +4,12 @@
 
 #include "buf.h"
 #include "imap_command.h"
+#include "imap_response.h"
 
-enum { IMAP_SAID_MAX = 8000 };
+enum {
+    IMAP_SAID_MAX = IMAP_RESPONSE_MAX, /* of a response's text: COPYUID names each message */
+    IMAP_ALERT_MAX = 500,
+};
 
 enum imap_answer_kind {
     IMAP_ANSWER_OTHER = 0, /* nobody's: dropped */
@@ -30,7 +34,8 @@ int imap_answer_read(struct slice line, struct imap_answer *ret);
 /* The response code of a text, "[UIDNEXT 4]"; nothing where it has none of those that are carried.
  */
 int imap_answer_code(struct slice text, struct buf *out) WUNUSED;
-/* What a sandbox gets of the server's text (tagged, STATUS, BYE): its code, and words of ours. */
+/* What a sandbox gets of the server's text (tagged, STATUS, BYE): its code, and words of ours, but
+ * for ALERT. Once there is a session; of a login's refusal the code alone. */
 int imap_answer_text(const struct imap_answer *a, struct buf *out) WUNUSED;
 /* DATA and STATUS as the sandbox gets it, with its end; nothing where the rule has not what it
  * names. -1: it cannot be read, or memory. */

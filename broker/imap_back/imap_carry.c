@@ -11,6 +11,12 @@ static bool send_down(struct imap_session *s)
 {
     if (!broker_stream_send_buf(s->stream, &s->down))
         return false;
+    while (buf_len(&s->status) > BROKER_PACKET_MAX) { /* its end is the packet that counts */
+        struct slice some = {buf_slice(&s->status).p, BROKER_PACKET_MAX};
+        if (broker_stream_send(s->stream, BROKER_ASIDE, some) <= 0)
+            return false;
+        buf_drain(&s->status, some.n);
+    }
     if (buf_len(&s->status) > 0) {
         if (broker_stream_send(s->stream, BROKER_STATUS, buf_slice(&s->status)) <= 0)
             return false;

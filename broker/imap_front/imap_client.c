@@ -18,6 +18,7 @@ void imap_client_free(struct imap_client *c, bool flushed)
     imap_command_free(&c->command);
     policy_free(c->policy);
     buf_free(&c->up);
+    buf_free(&c->status);
     LIST_REMOVE(c, link);
     c->of->n_clients--;
     free(c);
@@ -207,6 +208,7 @@ void imap_client_new(struct imap_front *of, const struct authority *at, int fd)
     c->of = of;
     c->at = *at;
     buf_init_wiped(&c->up, IMAP_UP_MAX);
+    buf_init_wiped(&c->status, IMAP_RESPONSE_MAX + 64);
     imap_command_init(&c->command);
     LIST_INSERT_HEAD(&of->clients, c, link);
     of->n_clients++;

@@ -5,6 +5,7 @@
 #include "front.h"
 #include "front_tls.h"
 #include "imap_command.h"
+#include "imap_response.h"
 #include "io.h"
 
 #include <sys/queue.h>
@@ -57,8 +58,9 @@ struct imap_client {
     uint64_t left;              /* of a message, or of what is dropped */
     unsigned has;               /* enum imap_extension: of the server */
     struct broker_stream *stream;
-    struct buf up; /* for the back */
-    bool blocked;  /* the stream is full */
+    struct buf up;     /* for the back */
+    struct buf status; /* what came of a long one */
+    bool blocked;      /* the stream is full */
     LIST_ENTRY(imap_client) link;
 };
 

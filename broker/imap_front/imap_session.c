@@ -180,11 +180,32 @@ static int on_go_on(struct imap_client *c)
     return 0;
 }
 
+/* -1: it is gone. */
+static int tell_status(struct imap_client *c, struct slice s)
+{
+    struct buf *out = io_out(c->io);
+    int e = buf_printf(out, "%s ", c->tag) < 0 || buf_append_slice(out, s) < 0 ||
+                    buf_append(out, "\r\n", 2) < 0
+                ? -1
+                : 0;
+    buf_free(&c->status);
+    if (e < 0)
+        imap_client_free(c, false); /* it reads nothing */
+    else
+        io_flush_soon(c->io);
+    return e;
+}
+
 /* "OK text", "NO text" or "BAD text" of the server's, or "+". */
 static int on_status(struct imap_client *c, struct slice s)
 {
-    if (slice_eq_str(s, "+"))
+    if (slice_eq_str(s, "+") && buf_len(&c->status) == 0)
         return on_go_on(c);
+    if (buf_len(&c->status) > 0) {
+        if (buf_append_slice(&c->status, s) < 0)
+            return -1;
+        s = buf_slice(&c->status);
+    }
     bool idle = c->state == CLIENT_IDLE; /* the server has ended it */
     if ((c->state != CLIENT_WAITING && !idle) ||
         (!slice_starts(s, SLICE("OK ")) && !slice_starts(s, SLICE("NO ")) &&
@@ -197,7 +218,7 @@ static int on_status(struct imap_client *c, struct slice s)
     /* A message that the server does not take comes all the same where its client does not wait. */
     bool drops = c->verb == IMAP_VERB_APPEND && !c->waits && !c->came;
     c->state = drops ? CLIENT_DROPPING : CLIENT_COMMANDS;
-    if (imap_tell(c, "%s %.*s", c->tag, SL(s)) == 0)
+    if (tell_status(c, s) == 0)
         imap_turn(c);
     return 0;
 }
@@ -239,6 +260,8 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
         return on_opened(c, s);
     case BROKER_STATUS:
         return on_status(c, s);
+    case BROKER_ASIDE:
+        return c->state == CLIENT_WAITING ? buf_append_slice(&c->status, s) : -1;
     case BROKER_DATA:
         return on_data(c, s);
     case BROKER_REFUSED:

@@ -18,7 +18,7 @@ enum { BROKER_PACKET_MAX = 16 * 1024 };
 
 enum broker_packet {
     BROKER_DATA = 1, /* both: bytes of the protocol's main stream */
-    BROKER_ASIDE,    /* B→F: bytes beside it (standard error) */
+    BROKER_ASIDE,    /* B→F: bytes beside it (standard error; what a long status begins with) */
     BROKER_END,      /* both: no more of BROKER_DATA (and BROKER_ASIDE) comes from here */
     BROKER_OPENED,   /* B→F: the server has begun; once, first */
     BROKER_REFUSED,  /* B→F: code, a NUL, a text for people; last */

@@ -233,6 +233,9 @@ def spoken():
         ("what is between it and us", (b"* CAPABILITY COMPRESS=DEFLATE\r\n* OK [CAPABILITY COMPRESS=DEFLATE] x\r\n* ENABLED X\r\n* ACL Secret x\r\nTAG OK [REFERRAL imap://x/] y\r\n",),
          lambda s: "COMPRESS" not in s and "ENABLED" not in s and "Secret" not in s and "REFERRAL" not in s and "b OK" in s),
         ("words that end as a literal does", (b"TAG NO wait {400}\r\n",), lambda s: "{400}" not in s and "b NO" in s),
+        ("an alert, which people must see", (b"* OK [ALERT] the mailbox is full {3}\r\nTAG OK x\r\n",),
+         lambda s: "* OK [ALERT] the mailbox is full ?3?" in s and "b OK" in s),
+        ("a code of 50,000 bytes", (b"TAG OK [COPYUID 1 " + b"7," * 25000 + b"7 8] x\r\n",), lambda s: s.startswith("b OK [COPYUID 1 7,") and len(s) > 50000),
         ("a list that is left open", (b"* 1 FETCH (FLAGS (\r\nTAG OK x\r\n",), lambda s: "b OK" not in s),
         ("a literal without an end", (b"* 1 FETCH (BODY[] {4000}\r\nTAG OK x\r\n", b""), lambda s: "b OK" not in s),
         ("an end that nobody asked for", (b"TAG OK x\r\nD99 OK x\r\n",), lambda s: "upstream_protocol" in s or "b OK" in s),
@@ -317,6 +320,20 @@ def asked(t, server):
     d.stop()
 
 
+def flow(t, d, server):
+    """imapflow, as programs for Node have it: STARTTLS, TLS at once, streams, IDLE."""
+    modules = os.path.join(durward.clients_dir(), "node_modules")
+    if not os.path.isdir(modules + "/imapflow"):
+        t.skip("imapflow", "the clients' environment has none (tests/functional/clients/setup)")
+        return
+    box = durward.Sandbox(d, binds=durward.client_binds("node_modules"))
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
+    for port in (143, 993):
+        status, out, err = box.sh("NODE_PATH=%s node %s/imap_flow.js %s %d" % (modules, inside, HOST, port), timeout=60)
+        t.eq((status, out.strip()), (0, "ok"), "imapflow, port %d: %s" % (port, (out + err)[-400:]))
+    box.close()
+
+
 def main(t):
     why = imap.missing()
     if why:
@@ -338,6 +355,7 @@ def main(t):
     t.part(records, t, d)
     t.part(deaths, t, box, d)
     box.close()
+    t.part(flow, t, d, server)
     t.part(more, t, server)
     t.part(asked, t, server)
 

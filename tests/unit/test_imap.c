@@ -342,6 +342,9 @@ static void test_answers(void)
          "* OK [UIDNEXT 4] done\r\n* OK [COPYUID 1 2:3,9 4:*] done\r\n"},
         {"* OK [PERMANENTFLAGS (\\Seen x \\*)] x\r\n",
          "* OK [PERMANENTFLAGS (\\Seen x \\*)] done\r\n"},
+        {"* OK [ALERT] 3 days left {3}\r\n* NO [alert] \xff\x1b[2J\r\n* OK [ALERT]\r\n",
+         "* OK [ALERT] 3 days left ?3?\r\n* NO [ALERT] ??[2J\r\n"
+         "* OK [ALERT] the server wants to be heard\r\n"},
         {"* OK [PERMANENTFLAGS ({3)] x\r\n* OK [UIDNEXT secret-4711] x\r\n",
          "* OK done\r\n* OK done\r\n"},
         {"* OK [secret-4711] x\r\n* OK [\r\n* OK []\r\n",
@@ -378,6 +381,17 @@ static void test_any_mail(void)
         struct slice all = {deep, 10 + 2 * IMAP_DEPTH_MAX + more};
         CU_ASSERT_EQUAL(got_length(all, 1000), 10 + IMAP_DEPTH_MAX + (more ? 0 : IMAP_DEPTH_MAX));
     }
+}
+
+/* Of a copy of thousands of messages each is named. */
+static void test_long_code(void)
+{
+    static char said[20000];
+    size_t n = (size_t)snprintf(said, sizeof said, "* OK [COPYUID 1 ");
+    while (n < 18000)
+        n += (size_t)snprintf(said + n, sizeof said - n, "%zu,", n);
+    n += (size_t)snprintf(said + n, sizeof said - n, "7 1:*] done\r\n");
+    CU_ASSERT_STRING_EQUAL(got((struct slice){said, n}, 1000), said);
 }
 
 static void test_kinds(void)
@@ -470,6 +484,7 @@ void tap_suites(void)
     CU_add_test(s, "names", test_names);
     CU_add_test(s, "answers", test_answers);
     CU_add_test(s, "any mail", test_any_mail);
+    CU_add_test(s, "a long code", test_long_code);
     CU_add_test(s, "kinds of answers", test_kinds);
     CU_add_test(s, "what a session did", test_did);
 }

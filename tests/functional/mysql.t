@@ -11,7 +11,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, mysql, scan, tap  # noqa: E402
+from harness import api, durward, mysql, scan, tap, telltale  # noqa: E402
+from harness.nginx import free_port  # noqa: E402
 
 HOST = "db.example.com"
 BUDGETS = {"small.example.com": {"requests": "2/h"}, "tight.example.com": {"download": "60KB/h"},
@@ -176,6 +177,16 @@ def memory(t, box, d, scanner):
     run.join()
     t.eq(sorted({role for _, role in found}), ["dialer", "gate", "logger", "mysql-back", "mysql-front"], "the roles were read")
     t.ok(not hits, "0 copies of the password in them", *["%s as %s in %s" % h for h in hits])
+
+
+def guessed(t, box, d, server):
+    """Nothing that the server says back tells a sandbox which of its guesses at the password is right."""
+    said = []
+    for guess in ("app-password-4711", "app-password-4719", "x" * 17):
+        status, out, err = cli(box, "SELECT '%s'; SELECT * FROM `%s`; SELECT `%s`.a FROM t; SELECT JSON_EXTRACT('%s', '$'); SELECT CAST('%s' AS int);"
+                               " SHOW WARNINGS;" % ((guess,) * 5))
+        said.append((out + err).replace(guess, "GUESS"))
+    t.ok(said[0] == said[1] == said[2] and said[0].count("GUESS") >= 4, "an echo of the password is an echo as of any word", *said)
 
 
 def driver(t, d, server):
@@ -343,6 +354,42 @@ def strangers(t, d, server):
     t.ok(r.returncode != 0 and "upstream_tls" in r.stderr, "a server that cannot be verified", r.stdout, r.stderr)
 
 
+def telling(t, d, server):
+    """A server that says the password, which it was given by caching_sha2's full login, as it refuses it."""
+    tell = telltale.Telltale(t, d.ca, HOST, telltale.mysql)
+    d.resolve[HOST + ":3306"] = tell.address
+    d.extra["upstream"]["ca"] = [d.ca.pem]
+    r = d.run(["mariadb", "--no-defaults", "-h", HOST, "-e", "SELECT 1", "orders"])
+    t.ok(set(tell.words) == {b"app-password-4711"} and "the server says 1045" in r.stderr and "4711" not in r.stdout + r.stderr,
+         "a server that says a login that it refuses", repr(tell.words), r.stdout, r.stderr)
+    t.ok(d.kinds("aborted") and "4711" not in str(d.kinds("aborted")), "of which nothing is on record but its code", str(d.kinds("aborted")))
+
+
+def sha2(t, d, server):
+    """caching_sha2 at a server that has it: the password itself within TLS, then proofs of the vault's; a wrong one of each."""
+    program = os.path.join(durward.clients_dir(), "databases", "mysql-server")
+    if not os.path.exists(program):
+        t.skip("caching_sha2 at a server", "it is not there (tests/databases/setup)")
+        return
+    crt, key = d.ca.issue(HOST)
+    port, log = free_port(), os.path.join(t.mkdir("sha2-server"), "log")
+    with open(log, "wb") as out:
+        t.popen([program, "127.0.0.1:%d" % port, crt, key, "app", "app-password-4711"], stdout=out, stderr=out)
+    said = lambda: [x for x in open(log).read().split("\n") if x in ("ready", "full", "fast")]  # noqa: E731
+    t.ok(tap.wait_for(lambda: said() == ["ready"], 20), "the server is there")
+    d.resolve[HOST + ":3306"] = "127.0.0.1:%d" % port
+    d.extra["upstream"]["ca"] = [d.ca.pem]
+    box = durward.Sandbox(d)
+    for n, how in enumerate(("full", "fast", "fast"), 1):
+        status, out, err = cli(box, "SELECT 4711;")
+        t.ok((status, out, said()[1:][n - 1:]) == (0, "4711\n", [how]), "caching_sha2, %s" % how, out, err, str(said()))
+    scan.scan_front(t, d, "mysql-back", HOST, scan.Scanner(app=b"app-password-4711"))
+    box.close()
+    d.secret("app_password", "another-4711")
+    r = d.run(["mariadb", "--no-defaults", "-h", HOST, "-e", "SELECT 1", "orders"])
+    t.ok(r.returncode != 0 and "upstream_login" in r.stderr and "1045" in r.stderr, "a wrong proof", r.stdout, r.stderr)
+
+
 def main(t):
     why = mysql.missing()
     if why:
@@ -359,6 +406,7 @@ def main(t):
     t.part(cancelled, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(memory, t, box, d, scanner)
+    t.part(guessed, t, box, d, server)
     t.part(records, t, d, server)
     t.part(deaths, t, box, d)
     box.close()
@@ -368,6 +416,8 @@ def main(t):
             ("wide", allow("orders", "wide"), "wide", "native", lambda *a: too_much(*a, "mysql_beyond")),
             ("signed", allow("orders", "signed"), "signed", "ed25519", signed),
             ("weaker", allow("orders", "app"), "app", "caching_sha2", weaker),
+            ("sha2", allow("*", "app"), "app", "caching_sha2", sha2),
+            ("telling", allow("orders", "app"), "app", "caching_sha2", telling),
             ("files", allow("orders", "app", local_infile=True), "app", "native", files),
             ("driver", allow("orders", "app"), "app", "native", driver),
             ("reloaded", allow("orders", "app"), "app", "native", reloaded),

@@ -40,10 +40,8 @@ bool back_login_password_ok(struct slice password)
 
 void back_login_forget(struct back_login *l)
 {
-    for (size_t i = 0; i < BACK_LOGIN_WORDS; i++) {
-        secret_unref(l->words[i]);
-        l->words[i] = NULL;
-    }
+    secret_unref(l->said);
+    l->said = NULL;
 }
 
 static int say(const struct back_login *l, struct slice password, struct buf *said)
@@ -61,19 +59,12 @@ static int say(const struct back_login *l, struct slice password, struct buf *sa
 
 int back_login_keep(struct back_login *l, struct slice password)
 {
-    struct buf said, coded[2];
+    struct buf said, coded;
     buf_init_wiped(&said, SAID_MAX);
-    for (size_t i = 0; i < 2; i++)
-        buf_init_wiped(&coded[i], 2 * SAID_MAX);
-    int e = say(l, password, &said);
-    if (e == 0 && base64_append(&coded[0], buf_slice(&said)) == 0 &&
-        base64_append(&coded[1], password) == 0) {
-        l->words[0] = secret_new(buf_data(&coded[0]), buf_len(&coded[0]));
-        l->words[1] = secret_new(buf_data(&coded[1]), buf_len(&coded[1]));
-        l->words[2] = secret_new(password.p, password.n);
-    }
+    buf_init_wiped(&coded, 2 * SAID_MAX);
+    if (say(l, password, &said) == 0 && base64_append(&coded, buf_slice(&said)) == 0)
+        l->said = secret_new(buf_data(&coded), buf_len(&coded));
     buf_free(&said);
-    buf_free(&coded[0]);
-    buf_free(&coded[1]);
-    return l->words[0] && l->words[1] && l->words[2] ? 0 : -1;
+    buf_free(&coded);
+    return l->said ? 0 : -1;
 }

@@ -1,5 +1,7 @@
 /* A login by a password or an OAuth token that the vault gives, as mail's servers take it: which
- * way, as whom, what is said (RFC 4616, XOAUTH2), and what of it no server is to echo. */
+ * way, as whom, and what is said (RFC 4616, XOAUTH2). It is forgotten when the server has taken it:
+ * what a server says is compared with no secret, since whoever chooses what it says back would see
+ * which of his guesses is right. */
 #ifndef DURWARD_BACK_LOGIN_H
 #define DURWARD_BACK_LOGIN_H
 
@@ -9,7 +11,6 @@
 enum {
     BACK_LOGIN_USER_MAX = 255,
     BACK_LOGIN_PASSWORD_MAX = 2048,
-    BACK_LOGIN_WORDS = 3,
     BACK_LOGIN_CLEARTEXT = 3, /* as secrets/vault/scram_proof.h numbers it */
 };
 
@@ -23,8 +24,7 @@ enum back_login_auth {
 struct back_login {
     enum back_login_auth auth;
     char user[BACK_LOGIN_USER_MAX + 1];
-    /* What is said of it in base64, the password in base64, and itself; NULL: not there. */
-    struct secret *words[BACK_LOGIN_WORDS];
+    struct secret *said; /* what is said of it, in base64; NULL: not there */
 };
 
 /* "imap xoauth2 NAME", of scheme "imap": the vault says how and as whom, and no more. 0 or -1. */

@@ -107,7 +107,7 @@ static void log_in(struct imap_session *s)
 
 static void on_go_on(struct imap_session *s)
 {
-    struct slice said = s->login.words[0] ? secret_slice(s->login.words[0]) : SLICE("");
+    struct slice said = s->login.said ? secret_slice(s->login.said) : SLICE("");
     if (s->state == SESSION_AUTH) {
         s->state = SESSION_PROOF;
         if (io_write(s->link.io, said.p, said.n) < 0 || io_write(s->link.io, "\r\n", 2) < 0)

@@ -9,6 +9,7 @@
 
 /* As secrets/vault/mysql_proof.h numbers them. */
 enum { PROOF_NATIVE = 1, PROOF_SHA2, PROOF_ED25519, PROOF_CLEARTEXT };
+enum { ACCESS_DENIED = 1045 };
 enum { LONG_NONCE = 32, SHA2_FAST = 3, SHA2_FULL = 4, PASSWORD_MAX = 1024, ANSWERS = 8192 };
 
 /* -1, for whoever goes on no more: the login may be gone. */
@@ -75,6 +76,7 @@ static void on_proof(void *arg, struct slice proof, const struct err *err)
                 : 0;
     buf_free(&body);
     l->state = MYSQL_VERDICT;
+    l->answered = true;
     if (r < 0)
         (void)finish(l, "memory", "");
     else
@@ -121,13 +123,18 @@ static int on_more(struct mysql_login *l, struct slice body)
     return full ? ask_proof(l, PROOF_CLEARTEXT, SLICE("")) : 0;
 }
 
+/* Of what it says to a proof its number alone: the words may be the proof, or the password. */
 static int on_error(struct mysql_login *l, struct slice body)
 {
     char text[400];
     uint16_t code = 0;
     struct slice said = mysql_error_text(body, &code);
-    snprintf(text, sizeof text, "the server says %u: %.*s", code, said.n < 300 ? (int)said.n : 300,
-             said.p);
+    if (l->answered)
+        snprintf(text, sizeof text, "the server says %u to the login%s", code,
+                 code == ACCESS_DENIED ? ", it denies access" : "");
+    else
+        snprintf(text, sizeof text, "the server says %u: %.*s", code,
+                 said.n < 300 ? (int)said.n : 300, said.p);
     return finish(l, "upstream_login", text);
 }
 

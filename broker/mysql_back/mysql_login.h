@@ -28,7 +28,8 @@ struct mysql_login {
     struct sign_wait *proof;
     unsigned char number; /* of the next packet */
     bool is_sha2, was_fast, was_sent;
-    uint32_t id; /* the server's, of this connection */
+    bool answered; /* a proof of the vault's is with the server */
+    uint32_t id;   /* the server's, of this connection */
     /* Once: code NULL when it is in, and link.io the owner's to use. It may free the login. */
     void (*done)(void *arg, const char *code, const char *detail);
     void *arg;

@@ -54,6 +54,7 @@ struct postgres_session {
     struct scram scram;
     bool proven; /* SCRAM: the server has shown that it knows the password's hash */
     bool in_scram;
+    bool answered; /* a proof of the vault's is with the server */
     unsigned char signature[SCRAM_HASH];
     struct postgres_cancel key;
     bool superuser, has_superuser; /* as it was said first */

@@ -101,6 +101,7 @@ static void on_proof(void *arg, struct slice proof, const struct err *err)
         return;
     }
     buf_init_wiped(&out, 8192);
+    s->answered = true;
     int r;
     if (s->in_scram) {
         memcpy(s->signature, proof.p + SCRAM_HASH, SCRAM_HASH);
@@ -373,12 +374,24 @@ static int on_checked(struct postgres_session *s, const struct postgres_part *m)
 
 /* ---- messages ---- */
 
+/* Of what it says to a proof its code alone: the words may be the proof, or the password. */
 static int on_error(struct postgres_session *s, struct slice body)
 {
     char text[400];
     struct slice said = postgres_field(body, 'M'), code = postgres_field(body, 'C');
-    snprintf(text, sizeof text, "the server says %.*s: %.*s", code.n < 10 ? (int)code.n : 10,
-             code.p ? code.p : "", said.n < 300 ? (int)said.n : 300, said.p ? said.p : "");
+    size_t n = 0;
+    while (n < code.n && n < 5 &&
+           ((code.p[n] >= '0' && code.p[n] <= '9') || (code.p[n] >= 'A' && code.p[n] <= 'Z')))
+        n++;
+    if (n < 5 || code.n != 5)
+        n = 0;
+    if (s->state == SESSION_AUTHENTICATING && s->answered)
+        snprintf(text, sizeof text, "the server says %.*s to the login%s", n ? (int)n : 5,
+                 n ? code.p : "XX000",
+                 n && slice_eq_str(code, "28P01") ? ", the password is wrong" : "");
+    else
+        snprintf(text, sizeof text, "the server says %.*s: %.*s", (int)n, n ? code.p : "",
+                 said.n < 300 ? (int)said.n : 300, said.p ? said.p : "");
     return refuse(s, "upstream_login", text);
 }
 

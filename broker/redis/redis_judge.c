@@ -3,34 +3,48 @@
 
 #include <string.h>
 
-/* Its row; a name that no row has, or a part of one: NULL. */
-static const struct redis_command *row_of(const struct resp_commands *c)
+static const char unfound[] = "a command whose keys cannot be found";
+static const char unread_hello[] = "a HELLO that cannot be read";
+
+/* ---- its row ---- */
+
+/* Adds a word of its name, in small letters. */
+static bool add_name(struct redis_judged *j, struct slice word)
 {
-    char name[REDIS_COMMAND_NAME_MAX];
-    struct slice first = resp_argument(c, 0);
-    size_t n = 0;
-    for (; n < first.n; n++) {
-        if (n + 1 >= sizeof name || first.p[n] <= ' ' || first.p[n] == '|')
-            return NULL;
-        name[n] = ascii_lower(first.p[n]);
+    size_t n = strlen(j->name);
+    if (n + word.n + 2 > sizeof j->name)
+        return false;
+    if (n)
+        j->name[n++] = '|';
+    for (size_t i = 0; i < word.n; i++) {
+        if (word.p[i] <= ' ' || word.p[i] == '|')
+            return false;
+        j->name[n++] = ascii_lower(word.p[i]);
     }
-    name[n] = 0;
-    const struct redis_command *row = redis_command_find(name);
-    if (row == NULL || !(row->classes & REDIS_CONTAINER))
-        return row;
-    if (c->n < 2) /* COMMAND alone tells of all commands; the others are wrong without a part */
-        return strcmp(name, "command") == 0 ? row : NULL;
-    struct slice second = resp_argument(c, 1);
-    if (n + 1 + second.n >= sizeof name)
-        return NULL;
-    name[n++] = '|';
-    for (size_t i = 0; i < second.n; i++) {
-        if (second.p[i] <= ' ' || second.p[i] == '|')
-            return NULL;
-        name[n++] = ascii_lower(second.p[i]);
-    }
-    name[n] = 0;
-    return redis_command_find(name);
+    j->name[n] = 0;
+    return true;
+}
+
+/* True: the row is found, or there is none; it goes on with the next argument else. */
+static bool name_read(struct redis_judged *j, size_t i, const struct slice *word)
+{
+    const struct redis_command *row =
+        word && add_name(j, *word) ? redis_command_find(j->name) : NULL;
+    /* COMMAND alone tells of all commands; the others are wrong without a part */
+    bool alone = j->n == 1 && strcmp(j->name, "command") == 0;
+    if (row && i == 0 && row->classes & REDIS_CONTAINER && !alone && j->n > 1)
+        return false;
+    if (row && row->classes & REDIS_CONTAINER && !alone)
+        row = NULL;
+    j->command = row;
+    if (row == NULL)
+        j->why = "a command that is not known here";
+    return true;
+}
+
+static bool is(const struct redis_judged *j, const char *name)
+{
+    return j->command && strcmp(j->command->name, name) == 0;
 }
 
 static bool class_named(const struct redis_command *row, const char *word)
@@ -86,6 +100,44 @@ static bool reads_only(unsigned classes)
 
 /* ---- keys ---- */
 
+/* They begin at an argument, or behind their number. */
+static const char *span_begin(struct redis_span *s, const struct redis_keys *k, int first, int n)
+{
+    s->first = first;
+    if (k->find == REDIS_FIND_COUNT) {
+        s->count = first + k->a;
+        return s->count < n ? NULL : unfound;
+    }
+    if (first == n && k->a < 0) /* as UNSUBSCRIBE without a channel */
+        return NULL;
+    s->last = k->a >= 0 ? first + k->a : k->c >= 2 ? first + (n - first) / k->c + k->a : n + k->a;
+    s->step = k->b;
+    if (k->c >= 2 && (n - first) % k->c != 0)
+        return unfound;
+    if (first >= n || s->last >= n || s->last < first || s->step < 1)
+        return unfound;
+    s->last -= (s->last - first) % s->step; /* the last that is one */
+    return NULL;
+}
+
+static const char *span_count(struct redis_span *s, const struct redis_keys *k,
+                              const struct slice *argument, int n)
+{
+    uint64_t count;
+    int at = s->count;
+    s->count = 0;
+    if (argument == NULL || slice_u64(*argument, RESP_ARGUMENTS_MAX, &count) < 0)
+        return unfound;
+    if (count == 0)
+        return NULL;
+    s->first += k->b;
+    s->step = k->c;
+    if (s->first <= at || s->step < 1 || count > (uint64_t)n)
+        return unfound;
+    s->last = s->first + ((int)count - 1) * s->step;
+    return s->first >= n || s->last >= n ? unfound : NULL;
+}
+
 static bool key_allowed(const struct redis_terms *t, struct slice key)
 {
     for (size_t i = 0; i < t->n_keys; i++)
@@ -94,144 +146,213 @@ static bool key_allowed(const struct redis_terms *t, struct slice key)
     return false;
 }
 
-static const char unfound[] = "a command whose keys cannot be found";
-
-/* Where the keys of one description begin: 0: there are none; -1: it cannot be said. A keyword that
- * is there twice could be either. */
-static int begin_of(const struct redis_keys *k, const struct resp_commands *c)
+static const char *keys_begin(struct redis_judged *j)
 {
-    int found = 0;
-    if (k->keyword == NULL)
-        return k->begin;
-    for (size_t i = 1; i < c->n; i++) {
-        if (!slice_ieq_str(resp_argument(c, i), k->keyword))
-            continue;
-        if (found || i < (size_t)k->begin)
-            return -1;
-        found = (int)i + 1;
-    }
-    return found;
-}
-
-static const char *check_keys_of(const struct redis_terms *t, const struct redis_keys *k,
-                                 const struct resp_commands *c)
-{
-    int n = (int)c->n, first = begin_of(k, c), last, step = k->b;
-    if (first == 0)
-        return NULL;
-    if (first < 0)
-        return unfound;
-    if (k->find == REDIS_FIND_RANGE) {
-        if (first == n && k->a < 0)
-            return NULL; /* as UNSUBSCRIBE without a channel */
-        last = k->a >= 0 ? first + k->a : k->c >= 2 ? first + (n - first) / k->c + k->a : n + k->a;
-        if (k->c >= 2 && (n - first) % k->c != 0)
-            return unfound;
-    } else {
-        uint64_t count;
-        int at = first + k->a;
-        if (at >= n || slice_u64(resp_argument(c, (size_t)at), RESP_ARGUMENTS_MAX, &count) < 0)
-            return unfound;
-        first += k->b;
-        step = k->c;
-        last = first + ((int)count - 1) * step;
-        if (count == 0)
-            return NULL;
-    }
-    if (first >= n || last >= n || last < first || step < 1)
-        return unfound;
-    for (int i = first; i <= last; i += step)
-        if (!key_allowed(t, resp_argument(c, (size_t)i)))
-            return "a key or a channel that its rule does not name";
-    return NULL;
-}
-
-static const char *check_keys(const struct redis_terms *t, const struct redis_command *row,
-                              const struct resp_commands *c)
-{
+    const struct redis_command *row = j->command;
     const char *why = NULL;
-    bool right = row->arity < 0 ? c->n >= (size_t)-row->arity : c->n == (size_t)row->arity;
-    if (!right)
+    if (row->arity < 0 ? j->n < -row->arity : j->n != row->arity)
         return "a command with another number of arguments than it has";
     if (row->classes & (REDIS_HIDDEN | REDIS_SCRIPTING | REDIS_BROAD))
         return unfound;
-    for (size_t i = 0; i < REDIS_KEYS_MAX && row->keys[i].find && why == NULL; i++)
-        why = check_keys_of(t, &row->keys[i], c);
+    for (size_t i = 0; i < REDIS_KEYS_MAX && row->keys[i].find && why == NULL; i++) {
+        j->keys[i].looking = row->keys[i].keyword != NULL;
+        if (!j->keys[i].looking)
+            why = span_begin(&j->keys[i], &row->keys[i], row->keys[i].begin, j->n);
+    }
+    return why;
+}
+
+/* A keyword that is there twice could be either. */
+static const char *key_argument(struct redis_judged *j, size_t of, int i,
+                                const struct slice *argument)
+{
+    const struct redis_keys *k = &j->command->keys[of];
+    struct redis_span *s = &j->keys[of];
+    const char *why = NULL;
+    bool word = k->keyword && argument && slice_ieq_str(*argument, k->keyword);
+    if (word && (!s->looking || i < k->begin))
+        return unfound;
+    if (word) {
+        s->looking = false;
+        return span_begin(s, k, i + 1, j->n);
+    }
+    if (s->count == i)
+        why = span_count(s, k, argument, j->n);
+    else if (s->step && i >= s->first && i <= s->last && (i - s->first) % s->step == 0)
+        why = argument == NULL                   ? "a key that is too long to be compared"
+              : key_allowed(j->terms, *argument) ? NULL
+                                                 : "a key or a channel that its rule does not name";
     return why;
 }
 
 /* ---- databases ---- */
 
-static const char *check_database(const struct redis_terms *t, const struct redis_command *row,
-                                  const struct resp_commands *c)
+static const char other_database[] = "a command about another database";
+
+static const char *database_begin(const struct redis_judged *j)
 {
-    static const char other[] = "a command about another database";
-    uint64_t number;
-    if (row->classes & REDIS_SCRIPTING)
+    if (j->command->classes & REDIS_SCRIPTING)
         return "a script, which could ask another database";
-    if (strcmp(row->name, "select") == 0)
-        return c->n == 2 && slice_u64(resp_argument(c, 1), UINT32_MAX, &number) == 0 &&
-                       number == t->database
+    return is(j, "move") || is(j, "swapdb") || is(j, "flushall") || is(j, "migrate") ||
+                   (is(j, "select") && j->n != 2)
+               ? other_database
+               : NULL;
+}
+
+static const char *database_argument(const struct redis_judged *j, int i,
+                                     const struct slice *argument)
+{
+    uint64_t number;
+    if (is(j, "select") && i == 1)
+        return argument && slice_u64(*argument, UINT32_MAX, &number) == 0 &&
+                       number == j->terms->database
                    ? NULL
-                   : other;
-    if (strcmp(row->name, "move") == 0 || strcmp(row->name, "swapdb") == 0 ||
-        strcmp(row->name, "flushall") == 0 || strcmp(row->name, "migrate") == 0)
-        return other;
-    for (size_t i = 3; strcmp(row->name, "copy") == 0 && i < c->n; i++)
-        if (slice_ieq_str(resp_argument(c, i), "db"))
-            return other;
+                   : other_database;
+    return is(j, "copy") && i >= 3 && argument && slice_ieq_str(*argument, "db") ? other_database
+                                                                                 : NULL;
+}
+
+/* ---- what shows a password ---- */
+
+/* Parameters of the server's, as CONFIG GET takes them: a pattern that could mean one does. What is
+ * said of the login lets nobody compare a guess: it does not come at all. */
+static const char *parameter_argument(const struct slice *argument)
+{
+    static const char *const passwords[] = {"requirepass", "masterauth", "tls-key-file-pass",
+                                            "tls-client-key-file-pass"};
+    static const char shows[] = "a parameter that holds a password, or a pattern that may mean one";
+    size_t n = 0;
+    if (argument == NULL)
+        return shows;
+    while (n < argument->n && strchr("*?[\\", argument->p[n]) == NULL)
+        n++;
+    struct slice begin = {argument->p, n};
+    for (size_t i = 0; i < ARRAY_LEN(passwords); i++) {
+        struct slice name = slice_str(passwords[i]);
+        if (n == argument->n ? slice_ieq(*argument, name) : slice_istarts(name, begin))
+            return shows;
+    }
     return NULL;
 }
 
-int redis_hello_read(const struct resp_commands *c, struct redis_hello *ret)
+/* ---- HELLO ---- */
+
+enum { HELLO_VERSION = 0, HELLO_WORD, HELLO_USER, HELLO_PASSWORD, HELLO_NAME };
+
+static const char *hello_argument(struct redis_hello *h, const struct slice *a)
 {
-    size_t i = 2;
-    memset(ret, 0, sizeof *ret);
-    if (c->n == 1)
-        return 0;
-    ret->version = resp_argument(c, 1);
-    if (!slice_eq_str(ret->version, "2") && !slice_eq_str(ret->version, "3"))
-        return -1;
-    while (i < c->n) {
-        struct slice word = resp_argument(c, i);
-        if (slice_ieq_str(word, "auth") && i + 2 < c->n && !ret->has_login) {
-            ret->has_login = true;
-            i += 3;
-        } else if (slice_ieq_str(word, "setname") && i + 1 < c->n && ret->name.p == NULL) {
-            ret->name = resp_argument(c, i + 1);
-            i += 2;
+    if (a == NULL)
+        return unread_hello;
+    switch (h->next) {
+    case HELLO_VERSION:
+        if (!slice_eq_str(*a, "2") && !slice_eq_str(*a, "3"))
+            return unread_hello;
+        h->version = a->p[0];
+        break;
+    case HELLO_USER:
+        h->next = HELLO_PASSWORD;
+        return NULL;
+    case HELLO_PASSWORD:
+        break;
+    case HELLO_NAME:
+        if (a->n > sizeof h->name)
+            return unread_hello;
+        if (a->n)
+            memcpy(h->name, a->p, a->n);
+        h->n_name = a->n;
+        break;
+    default:
+        if (slice_ieq_str(*a, "auth") && !h->has_login) {
+            h->has_login = true;
+            h->next = HELLO_USER;
+        } else if (slice_ieq_str(*a, "setname") && !h->has_name) {
+            h->has_name = true;
+            h->next = HELLO_NAME;
         } else {
-            return -1;
+            return unread_hello;
         }
+        return NULL;
     }
-    return 0;
+    h->next = HELLO_WORD;
+    return NULL;
 }
 
-void redis_judge(const struct redis_terms *t, const struct resp_commands *c,
-                 struct redis_judged *ret)
+bool redis_judged_hello(const struct redis_judged *j)
 {
-    struct redis_hello hello;
-    const struct redis_command *row = row_of(c);
-    *ret = (struct redis_judged){.command = row};
-    if (row == NULL) {
-        ret->why = "a command that is not known here";
-        return;
-    }
-    ret->login = strcmp(row->name, "auth") == 0;
-    if (ret->login)
+    return is(j, "hello");
+}
+
+/* ---- all of it ---- */
+
+static void row_found(struct redis_judged *j)
+{
+    const struct redis_terms *t = j->terms;
+    const struct redis_command *row = j->command;
+    j->login = is(j, "auth");
+    if (j->login)
         return;
     if (row->classes & REDIS_NEVER)
-        ret->why = "a command that nobody may use here";
-    else if (strcmp(row->name, "hello") == 0)
-        ret->why = redis_hello_read(c, &hello) < 0 ? "a HELLO that cannot be read" : NULL;
-    else if (!is_allowed(t, row))
-        ret->why = row->classes & REDIS_NAMED && t->n_commands == 0
-                       ? "a command that its rule would have to name"
-                       : "a command that its rule does not allow";
-    else if (t->read_only && !reads_only(row->classes))
-        ret->why = "a command that writes";
-    if (ret->why == NULL && t->has_database)
-        ret->why = check_database(t, row, c);
-    if (ret->why == NULL && t->n_keys)
-        ret->why = check_keys(t, row, c);
+        j->why = "a command that nobody may use here";
+    else if (!is(j, "hello") && !is_allowed(t, row))
+        j->why = row->classes & REDIS_NAMED && t->n_commands == 0
+                     ? "a command that its rule would have to name"
+                     : "a command that its rule does not allow";
+    else if (!is(j, "hello") && t->read_only && !reads_only(row->classes))
+        j->why = "a command that writes";
+    if (j->why == NULL && t->has_database)
+        j->why = database_begin(j);
+    if (j->why == NULL && t->n_keys)
+        j->why = keys_begin(j);
+}
+
+/* Behind argument i: can anything that comes be a reason? */
+static bool is_settled(const struct redis_judged *j, int i)
+{
+    const struct redis_terms *t = j->terms;
+    if (is(j, "hello") || is(j, "config|get") ||
+        (t->has_database && (is(j, "copy") || (is(j, "select") && i < 1))))
+        return false;
+    for (size_t of = 0; t->n_keys && of < REDIS_KEYS_MAX && j->command->keys[of].find; of++) {
+        const struct redis_span *s = &j->keys[of];
+        if (j->command->keys[of].keyword || s->count || (s->step && i < s->last))
+            return false;
+    }
+    return true;
+}
+
+void redis_judge_begin(struct redis_judged *j, const struct redis_terms *t, size_t n)
+{
+    memset(j, 0, sizeof *j);
+    j->terms = t;
+    j->n = (int)n;
+}
+
+void redis_judge_argument(struct redis_judged *j, size_t at, const struct slice *argument)
+{
+    int i = (int)at;
+    if (j->why || j->login || j->settled)
+        return;
+    if (j->command == NULL) {
+        if (!name_read(j, at, argument) || j->why)
+            return;
+        row_found(j);
+    } else if (is(j, "hello")) {
+        j->why = hello_argument(&j->hello, argument);
+    } else {
+        if (is(j, "config|get"))
+            j->why = parameter_argument(argument);
+        if (j->why == NULL && j->terms->has_database)
+            j->why = database_argument(j, i, argument);
+        for (size_t of = 0;
+             j->terms->n_keys && of < REDIS_KEYS_MAX && j->command->keys[of].find && j->why == NULL;
+             of++)
+            j->why = key_argument(j, of, i, argument);
+    }
+    j->settled = j->why == NULL && !j->login && is_settled(j, i);
+}
+
+void redis_judge_end(struct redis_judged *j)
+{
+    if (j->why == NULL && is(j, "hello") && j->hello.next > HELLO_WORD)
+        j->why = unread_hello;
 }

@@ -4,29 +4,22 @@
 #include <string.h>
 
 enum { AT_STAR = 0, AT_COUNT, AT_COUNT_LF, AT_DOLLAR, AT_SIZE, AT_SIZE_LF, AT_BODY, AT_CR, AT_LF };
-enum { DIGITS_MAX = 7 };
+enum { DIGITS_MAX = 9 };
 
 void resp_commands_init(struct resp_commands *r)
 {
     memset(r, 0, sizeof *r);
-    buf_init_wiped(&r->bytes, RESP_COMMAND_MAX);
-    buf_init(&r->ends, RESP_ARGUMENTS_MAX * sizeof(size_t));
+    buf_init_wiped(&r->bytes, RESP_HELD_MAX);
 }
 
 void resp_commands_free(struct resp_commands *r)
 {
     buf_free(&r->bytes);
-    buf_free(&r->ends);
 }
 
-struct slice resp_argument(const struct resp_commands *r, size_t i)
+bool resp_command_over(const struct resp_commands *r)
 {
-    size_t from = 0, to;
-    const unsigned char *ends = buf_data(&r->ends);
-    if (i > 0)
-        memcpy(&from, ends + (i - 1) * sizeof from, sizeof from);
-    memcpy(&to, ends + i * sizeof to, sizeof to);
-    return (struct slice){(const char *)buf_data(&r->bytes) + from, to - from};
+    return r->i + 1 == r->n;
 }
 
 static enum resp_event bad(struct resp_commands *r, const char *why)
@@ -59,30 +52,31 @@ static enum resp_event count_done(struct resp_commands *r)
         return bad(r, "a command without arguments");
     if (r->number > RESP_ARGUMENTS_MAX)
         return bad(r, "a command with too many arguments");
-    r->left = r->number;
+    r->n = r->number;
+    r->i = SIZE_MAX; /* none yet */
     r->at = AT_DOLLAR;
-    return RESP_MORE;
+    return RESP_BEGUN;
 }
 
 static enum resp_event size_done(struct resp_commands *r)
 {
-    if (r->number > RESP_COMMAND_MAX - buf_len(&r->bytes))
-        return bad(r, "a command that is too long");
+    if (r->number > RESP_ARGUMENT_MAX)
+        return bad(r, "an argument that is too long");
+    r->i++;
+    r->length = r->number;
     r->at = r->number ? AT_BODY : AT_CR;
-    return RESP_MORE;
+    buf_clear(&r->bytes);
+    return r->length > RESP_HELD_MAX ? RESP_LONG : RESP_MORE;
 }
 
 static enum resp_event argument_done(struct resp_commands *r)
 {
-    size_t end = buf_len(&r->bytes);
-    if (buf_append(&r->ends, &end, sizeof end) < 0)
-        return bad(r, "no memory for a command");
-    r->at = AT_DOLLAR;
-    if (--r->left > 0)
-        return RESP_MORE;
-    r->at = AT_STAR;
-    r->n = buf_len(&r->ends) / sizeof end;
-    return RESP_COMMAND;
+    r->at = r->i + 1 == r->n ? AT_STAR : AT_DOLLAR;
+    if (r->length > RESP_HELD_MAX)
+        return RESP_LONG_END;
+    if (r->length > 0 && r->said.p == NULL)
+        r->said = buf_slice(&r->bytes);
+    return RESP_ARGUMENT;
 }
 
 static enum resp_event step(struct resp_commands *r, char c)
@@ -104,10 +98,6 @@ static enum resp_event step(struct resp_commands *r, char c)
                                        : "a command that is not in its plain form");
     switch (r->at) {
     case AT_STAR:
-        buf_clear(&r->bytes);
-        buf_clear(&r->ends);
-        r->n = 0;
-        /* fall through */
     case AT_DOLLAR:
         r->at = r->at == AT_STAR ? AT_COUNT : AT_SIZE;
         r->number = r->digits = 0;
@@ -124,22 +114,38 @@ static enum resp_event step(struct resp_commands *r, char c)
     }
 }
 
+static void take(struct slice *in, size_t n)
+{
+    *in = (struct slice){in->p + n, in->n - n};
+}
+
+/* Bytes of an argument: a piece of a long one, a whole one where it lies, or what is kept of it. */
+static enum resp_event body(struct resp_commands *r, struct slice *in)
+{
+    size_t n = in->n < r->number ? in->n : r->number;
+    bool whole = r->number == r->length && in->n >= r->length + 2;
+    r->number -= n;
+    if (r->number == 0)
+        r->at = AT_CR;
+    if (r->length > RESP_HELD_MAX || whole)
+        r->said = (struct slice){in->p, n};
+    else if (buf_append(&r->bytes, in->p, n) < 0)
+        return bad(r, "no memory for a command");
+    take(in, n);
+    return r->length > RESP_HELD_MAX ? RESP_PIECE : RESP_MORE;
+}
+
 enum resp_event resp_commands_read(struct resp_commands *r, struct slice *in)
 {
+    r->said = (struct slice){NULL, 0};
     while (in->n > 0 && r->why == NULL) {
-        enum resp_event e = RESP_MORE;
+        enum resp_event e;
         if (r->at == AT_BODY) {
-            size_t n = in->n < r->number ? in->n : r->number;
-            if (buf_append(&r->bytes, in->p, n) < 0)
-                return bad(r, "no memory for a command");
-            r->number -= n;
-            if (r->number == 0)
-                r->at = AT_CR;
-            *in = (struct slice){in->p + n, in->n - n};
-            continue;
+            e = body(r, in);
+        } else {
+            e = step(r, *in->p);
+            take(in, 1);
         }
-        e = step(r, *in->p);
-        *in = (struct slice){in->p + 1, in->n - 1};
         if (e != RESP_MORE)
             return e;
     }
@@ -151,12 +157,35 @@ int resp_put_array(struct buf *out, size_t n)
     return buf_printf(out, "*%zu\r\n", n);
 }
 
+int resp_put_length(struct buf *out, size_t n)
+{
+    return buf_printf(out, "$%zu\r\n", n);
+}
+
 int resp_put_bulk(struct buf *out, struct slice s)
 {
     if (buf_room(out) < s.n + 32)
         return -1;
-    return buf_printf(out, "$%zu\r\n", s.n) < 0 || buf_append_slice(out, s) < 0 ||
+    return resp_put_length(out, s.n) < 0 || buf_append_slice(out, s) < 0 ||
                    buf_append(out, "\r\n", 2) < 0
                ? -1
                : 0;
+}
+
+int resp_put_read(struct buf *out, const struct resp_commands *r, enum resp_event e)
+{
+    switch (e) {
+    case RESP_BEGUN:
+        return resp_put_array(out, r->n);
+    case RESP_ARGUMENT:
+        return resp_put_bulk(out, r->said);
+    case RESP_LONG:
+        return resp_put_length(out, r->length);
+    case RESP_PIECE:
+        return buf_append_slice(out, r->said);
+    case RESP_LONG_END:
+        return buf_append(out, "\r\n", 2);
+    default:
+        return 0;
+    }
 }

@@ -6,7 +6,6 @@
 #include "back.h"
 #include "back_link.h"
 #include "back_request.h"
-#include "back_scrub.h"
 #include "io.h"
 #include "redis_judge.h"
 
@@ -17,10 +16,10 @@ enum {
     REDIS_SESSIONS_OF_ONE = 128, /* of one sandbox */
     REDIS_LOGIN_SECONDS = 30,    /* from the connection to the first command */
     REDIS_IO = BACK_LINK_IO,
-    REDIS_COMMAND_MAX = RESP_COMMAND_MAX + 40 * RESP_ARGUMENTS_MAX, /* as it is written */
+    REDIS_WRITTEN_MAX = RESP_HELD_MAX + 2 * BROKER_PACKET_MAX, /* what becomes of a packet */
     REDIS_USER_MAX = 255,
     REDIS_PASSWORD_MAX = 1024,
-    REDIS_DOWN_MAX = 2 * REDIS_IO + REDIS_PASSWORD_MAX,
+    REDIS_DOWN_MAX = 2 * REDIS_IO,
     REDIS_NAMES = 64, /* commands of a session that are on record */
 };
 
@@ -48,13 +47,13 @@ struct redis_session {
     struct secret_wait *login;
     struct sign_wait *proof;
     struct back_link link;
-    struct back_scrub scrub;
     struct event *clock;
     struct broker_stream *stream;
     struct resp_commands commands; /* the front's */
-    struct buf up;                 /* one command for the server */
-    struct buf down;               /* for the front */
-    bool up_end;                   /* the front has no more to say */
+    struct redis_judged judged;
+    bool word;       /* the front's own, in the place of what it has refused */
+    struct buf down; /* for the front */
+    bool up_end;     /* the front has no more to say */
     uint64_t n_commands;
     struct {
         const struct redis_command *command;

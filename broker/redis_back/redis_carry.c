@@ -1,5 +1,5 @@
-/* The login, and what goes between a front's stream and the server: commands one by one, judged
- * again; replies as they are, but for the password. */
+/* The login, and what goes between a front's stream and the server: commands argument by argument,
+ * judged again; replies as they are. */
 #include "redis_back.h"
 
 #include <event2/event.h>
@@ -82,12 +82,25 @@ static void select_database(struct redis_session *s)
         io_flush_soon(s->link.io);
 }
 
+/* Of an error that answers the login its first word ("WRONGPASS"), where it is a code: what else it
+ * says may be that login, as servers have it that do not know AUTH. */
+static void refused(struct redis_session *s, struct slice line)
+{
+    char text[80];
+    size_t n = 0;
+    while (n < line.n && n < 32 && line.p[n] >= 'A' && line.p[n] <= 'Z')
+        n++;
+    if (n < line.n && line.p[n] != ' ')
+        n = 0;
+    snprintf(text, sizeof text, "the server says %.*s", n ? (int)n : 8, n ? line.p : "an error");
+    redis_session_refuse(s, "upstream_login", text);
+}
+
 /* One line, and nothing behind it: what came there would be an answer to the sandbox. */
 static void on_answer(struct redis_session *s)
 {
     struct buf *in = io_in(s->link.io);
     struct slice said = buf_slice(in);
-    char text[300];
     ssize_t end = slice_find_slice(said, SLICE("\r\n"));
     if (end < 0 && said.n < ANSWER_MAX) {
         io_consumed(s->link.io);
@@ -98,9 +111,7 @@ static void on_answer(struct redis_session *s)
         return;
     }
     if (said.p[0] == '-') {
-        size_t n = (size_t)end - 1;
-        snprintf(text, sizeof text, "the server says %.*s", n < 200 ? (int)n : 200, said.p + 1);
-        redis_session_refuse(s, "upstream_login", text);
+        refused(s, (struct slice){said.p + 1, (size_t)end - 1});
         return;
     }
     buf_drain(in, said.n);
@@ -122,8 +133,7 @@ static void on_password(void *arg, struct slice password, const struct err *err)
         return;
     }
     bool named = strcmp(s->user, "default") != 0; /* whom servers before Redis 6 do not know */
-    if ((password.n >= BACK_SCRUB_LEAST && back_scrub_begin(&s->scrub, password) < 0) ||
-        resp_put_array(out, named ? 3 : 2) < 0 || resp_put_bulk(out, SLICE("AUTH")) < 0 ||
+    if (resp_put_array(out, named ? 3 : 2) < 0 || resp_put_bulk(out, SLICE("AUTH")) < 0 ||
         (named && resp_put_bulk(out, slice_str(s->user)) < 0) || resp_put_bulk(out, password) < 0) {
         redis_session_refuse(s, "memory", "");
         return;
@@ -150,7 +160,7 @@ static int read_server(struct redis_session *s)
                  "the session has had all the bytes that its rule allows");
         return -1;
     }
-    if (back_scrub_put(&s->scrub, (struct slice){(const char *)buf_data(in), n}, &s->down) < 0) {
+    if (buf_append(&s->down, buf_data(in), n) < 0) {
         end_soon(s, RECORD_ABORTED, "memory", "");
         return -1;
     }
@@ -237,33 +247,38 @@ static void count(struct redis_session *s, const struct redis_command *command)
     s->names[i].n++;
 }
 
-/* A front says nothing of its own but the word that no server knows. */
-static bool is_word(const struct resp_commands *c)
+/* What was read, judged again, for the server, which does nothing before it has a command whole. A
+ * front says nothing of its own but the word that no server knows. -1: the front lies. */
+static int judge_again(struct redis_session *s, enum resp_event e)
 {
-    return c->n == 1 && slice_starts(resp_argument(c, 0), SLICE(REDIS_WORD));
+    const struct resp_commands *c = &s->commands;
+    struct redis_judged *j = &s->judged;
+    bool over = (e == RESP_ARGUMENT || e == RESP_LONG_END) && resp_command_over(c);
+    if (e == RESP_BEGUN) {
+        redis_judge_begin(j, s->request.rule->redis, c->n);
+        s->word = false;
+        return 0;
+    }
+    if (e == RESP_ARGUMENT && c->n == 1 && slice_starts(c->said, SLICE(REDIS_WORD)))
+        s->word = true;
+    else if (e == RESP_ARGUMENT || e == RESP_LONG)
+        redis_judge_argument(j, c->i, e == RESP_ARGUMENT ? &c->said : NULL);
+    if (over && !s->word) {
+        redis_judge_end(j);
+        if (j->command && !j->why)
+            count(s, j->command);
+    }
+    return j->why || j->login || j->hello.has_login ? -1 : 0;
 }
 
-/* -1: the front lies. 0: it is in s->up. */
-static int judge_again(struct redis_session *s)
+/* How many there are is said with the first of them. */
+static int put_up(struct redis_session *s, enum resp_event e)
 {
-    struct redis_judged j;
-    struct redis_hello hello;
+    struct buf *out = io_out(s->link.io);
     const struct resp_commands *c = &s->commands;
-    if (!is_word(c)) {
-        redis_judge(s->request.rule->redis, c, &j);
-        if (j.why || j.login)
-            return -1;
-        if (strcmp(j.command->name, "hello") == 0 &&
-            (redis_hello_read(c, &hello) < 0 || hello.has_login))
-            return -1;
-        count(s, j.command);
-    }
-    if (resp_put_array(&s->up, c->n) < 0)
-        return -1;
-    for (size_t i = 0; i < c->n; i++)
-        if (resp_put_bulk(&s->up, resp_argument(c, i)) < 0)
-            return -1;
-    return 0;
+    if (e == RESP_BEGUN || (e == RESP_ARGUMENT && c->i == 0 && resp_put_array(out, c->n) < 0))
+        return e == RESP_BEGUN ? 0 : -1;
+    return resp_put_read(out, c, e);
 }
 
 /* What a front that lies asked for: on record, and its session ends. */
@@ -278,16 +293,14 @@ int redis_carry_up(void *session, struct slice bytes)
     struct redis_session *s = session;
     while (bytes.n > 0) {
         enum resp_event e = resp_commands_read(&s->commands, &bytes);
-        if (e == RESP_VIOLATION || (e == RESP_COMMAND && judge_again(s) < 0))
+        if (e == RESP_VIOLATION || (e != RESP_MORE && judge_again(s, e) < 0))
             return on_lie(s);
-        if (e == RESP_COMMAND && io_write(s->link.io, buf_data(&s->up), buf_len(&s->up)) < 0) {
+        if (put_up(s, e) < 0) {
             redis_carry_stop(s, "memory", "");
             return 0;
         }
-        if (e == RESP_COMMAND)
-            buf_clear(&s->up);
     }
-    buf_shrink(&s->up);
+    io_flush_soon(s->link.io);
     if (io_out_len(s->link.io) >= REDIS_IO)
         back_request_pause(&s->request, true);
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);

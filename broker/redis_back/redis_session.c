@@ -39,11 +39,9 @@ static void session_free(struct redis_session *s, const char *code)
     back_request_free(&s->request, code);
     back_link_end(&s->link);
     resp_commands_free(&s->commands);
-    back_scrub_end(&s->scrub);
     broker_stream_free(s->stream);
     if (s->clock)
         event_free(s->clock);
-    buf_free(&s->up);
     buf_free(&s->down);
     LIST_REMOVE(s, entry);
     s->of->n_sessions--;
@@ -85,7 +83,7 @@ static void on_admitted(void *arg, const char *code, const char *text)
     s->state = SESSION_LINKING;
     back_request_id(&s->request, id, sizeof id);
     back_link_begin(&s->link, s->of->back, &s->request.at, s->request.sandbox, id,
-                    s->request.rule->redis->tls, SLICE(""), REDIS_COMMAND_MAX, on_linked, s);
+                    s->request.rule->redis->tls, SLICE(""), REDIS_WRITTEN_MAX, on_linked, s);
 }
 
 static int show(void *arg UNUSED, const char **verb, struct buf *path)
@@ -156,7 +154,6 @@ static struct redis_session *session_new(struct redis_back *of, const struct bac
     s->of = of;
     back_request_init(&s->request, of->back, asked, s->stream, &request_ops, s);
     resp_commands_init(&s->commands);
-    buf_init_wiped(&s->up, REDIS_COMMAND_MAX);
     buf_init_wiped(&s->down, REDIS_DOWN_MAX);
     LIST_INSERT_HEAD(&of->sessions, s, entry);
     of->n_sessions++;

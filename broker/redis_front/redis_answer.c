@@ -1,14 +1,16 @@
 /* What becomes of a command: a refused one is replaced by a word that no server knows, whose error
  * becomes ours in its place. So the server's own order of answers is right in every pipeline, and
- * its transaction fails as after any command that it refuses. */
+ * its transaction fails as after any command that it refuses. What is allowed goes on as it comes,
+ * from the moment when nothing that follows can be a reason against it. */
 #include "redis_front.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void note_refused(struct redis_client *c, const struct redis_judged *j)
+static void note_refused(struct redis_client *c)
 {
     struct record r;
+    const struct redis_judged *j = &c->judged;
     record_init(&r, RECORD_DENIED, 0);
     record_put_str(&r, RF_METHOD, "connect");
     record_put_str(&r, RF_PATH, "/");
@@ -18,6 +20,45 @@ static void note_refused(struct redis_client *c, const struct redis_judged *j)
         record_put_str(&r, RF_STATEMENTS, j->command->name);
     front_denied(c->of->front, &r, &c->at, "redis_command");
 }
+
+/* ---- what waits for the rest of its command ---- */
+
+static void set_held(struct redis_client *c, size_t n)
+{
+    c->of->held += n - c->held;
+    c->held = n;
+}
+
+static void pass_on(struct redis_client *c)
+{
+    c->passing = REDIS_PASSING;
+    set_held(c, 0);
+}
+
+static void take_back(struct redis_client *c)
+{
+    buf_cut(&c->up, c->held);
+    set_held(c, 0);
+    c->passing = REDIS_DROPPED;
+}
+
+/* One that is long, or where the sandbox's share is used up, is with the server before all of it is
+ * known. The server does nothing before it has it whole. */
+static const char *put(struct redis_client *c, enum resp_event e)
+{
+    size_t had = buf_len(&c->up);
+    if (resp_put_read(&c->up, &c->commands, e) < 0)
+        return "memory";
+    if (c->passing == REDIS_PASSING)
+        return NULL;
+    set_held(c, c->held + buf_len(&c->up) - had);
+    if (c->judged.settled || c->held > REDIS_HELD_MAX ||
+        (c->held > REDIS_HELD_LEAST && c->of->held > REDIS_HELD_OF_ALL))
+        pass_on(c);
+    return NULL;
+}
+
+/* ---- what stands for a command ---- */
 
 /* why NULL: a login, which is answered with OK. */
 static int put_word(struct redis_client *c, const char *why)
@@ -35,35 +76,54 @@ static int put_word(struct redis_client *c, const char *why)
 /* Without its login, which is not the sandbox's to make. */
 static int put_hello(struct redis_client *c)
 {
-    struct redis_hello h;
-    if (redis_hello_read(&c->commands, &h) < 0)
-        return -1;
-    size_t n = 1 + (h.version.p != NULL) + (h.name.p ? 2 : 0);
+    const struct redis_hello *h = &c->judged.hello;
+    size_t n = 1 + (h->version != 0) + (h->has_name ? 2 : 0);
     if (resp_put_array(&c->up, n) < 0 || resp_put_bulk(&c->up, SLICE("HELLO")) < 0 ||
-        (h.version.p && resp_put_bulk(&c->up, h.version) < 0))
+        (h->version && resp_put_bulk(&c->up, (struct slice){&h->version, 1}) < 0))
         return -1;
-    return h.name.p && (resp_put_bulk(&c->up, SLICE("SETNAME")) < 0 ||
-                        resp_put_bulk(&c->up, h.name) < 0)
+    return h->has_name && (resp_put_bulk(&c->up, SLICE("SETNAME")) < 0 ||
+                           resp_put_bulk(&c->up, (struct slice){h->name, h->n_name}) < 0)
                ? -1
                : 0;
 }
 
-int redis_answer_up(struct redis_client *c)
+/* Its place is behind what came before, while the rest of it is read and dropped. */
+static const char *refuse(struct redis_client *c)
 {
-    struct redis_judged j;
-    redis_judge(c->rule->redis, &c->commands, &j);
-    if (j.why)
-        note_refused(c, &j);
-    if (j.why || j.login)
-        return put_word(c, j.why);
-    if (strcmp(j.command->name, "hello") == 0)
-        return put_hello(c);
-    if (resp_put_array(&c->up, c->commands.n) < 0)
-        return -1;
-    for (size_t i = 0; i < c->commands.n; i++)
-        if (resp_put_bulk(&c->up, resp_argument(&c->commands, i)) < 0)
-            return -1;
-    return 0;
+    if (c->judged.why)
+        note_refused(c);
+    if (c->passing == REDIS_PASSING)
+        return "redis_command";
+    take_back(c);
+    return put_word(c, c->judged.why) < 0 ? "memory" : NULL;
+}
+
+const char *redis_answer_up(struct redis_client *c, enum resp_event e)
+{
+    const struct resp_commands *r = &c->commands;
+    struct redis_judged *j = &c->judged;
+    bool over = (e == RESP_ARGUMENT || e == RESP_LONG_END) && resp_command_over(r);
+    bool going = c->passing != REDIS_DROPPED;
+    if (e == RESP_BEGUN) {
+        redis_judge_begin(j, c->rule->redis, r->n);
+        c->passing = REDIS_HELD;
+        going = true;
+    } else if (going && (e == RESP_ARGUMENT || e == RESP_LONG)) {
+        redis_judge_argument(j, r->i, e == RESP_ARGUMENT ? &r->said : NULL);
+    }
+    if (over && going)
+        redis_judge_end(j);
+    if (going && (j->why || j->login))
+        return refuse(c);
+    if (going && redis_judged_hello(j)) { /* written anew, once it is whole */
+        take_back(c);
+        c->passing = over ? REDIS_DROPPED : REDIS_HELD;
+        return over && put_hello(c) < 0 ? "memory" : NULL;
+    }
+    const char *why = going ? put(c, e) : NULL;
+    if (over && c->passing == REDIS_HELD)
+        pass_on(c);
+    return why;
 }
 
 int redis_answer_down(void *client, struct slice line, struct buf *out)

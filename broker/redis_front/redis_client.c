@@ -18,6 +18,7 @@ static void client_free(struct redis_client *c, bool flushed)
     resp_commands_free(&c->commands);
     resp_replies_free(&c->replies);
     policy_free(c->policy);
+    c->of->held -= c->held;
     buf_free(&c->up);
     LIST_REMOVE(c, link);
     c->of->n_clients--;
@@ -51,6 +52,39 @@ static void deny(struct redis_client *c, const char *kind, const char *code, con
 
 /* ---- the back's stream ---- */
 
+/* What may go, goes. False: the stream is full. */
+static bool send_up(struct redis_client *c)
+{
+    while (buf_len(&c->up) > c->held) {
+        struct slice some = buf_slice(&c->up);
+        some.n -= c->held;
+        if (some.n > BROKER_PACKET_MAX)
+            some.n = BROKER_PACKET_MAX;
+        if (broker_stream_send(c->stream, BROKER_DATA, some) <= 0)
+            return false;
+        buf_drain(&c->up, some.n);
+    }
+    buf_shrink(&c->up);
+    return true;
+}
+
+/* True: c is gone. */
+static bool ended(struct redis_client *c, enum resp_event e)
+{
+    const char *code = NULL;
+    if (e == RESP_VIOLATION) {
+        deny(c, "ERR Protocol error:", "redis_protocol", c->commands.why);
+        return true;
+    }
+    if (e != RESP_MORE)
+        code = redis_answer_up(c, e);
+    if (code && c->judged.why)
+        say_and_end(c, "NOPERM", code, c->judged.why);
+    else if (code)
+        say_and_end(c, "ERR", code, "out of memory");
+    return code != NULL;
+}
+
 static void turn(struct redis_client *c)
 {
     struct buf *in = io_in(c->io);
@@ -58,17 +92,10 @@ static void turn(struct redis_client *c)
         struct slice rest = buf_slice(in);
         size_t had = rest.n;
         enum resp_event e = resp_commands_read(&c->commands, &rest);
-        if (e == RESP_VIOLATION) {
-            deny(c, "ERR Protocol error:", "redis_protocol", c->commands.why);
+        if (ended(c, e))
             return;
-        }
-        if (e == RESP_COMMAND && redis_answer_up(c) < 0) {
-            say_and_end(c, "ERR", "memory", "out of memory");
-            return;
-        }
         buf_drain(in, had - rest.n);
-        if ((buf_len(&c->up) >= BROKER_PACKET_MAX || buf_len(in) == 0) &&
-            !broker_stream_send_buf(c->stream, &c->up)) {
+        if ((buf_len(&c->up) - c->held >= BROKER_PACKET_MAX || buf_len(in) == 0) && !send_up(c)) {
             c->blocked = true;
             io_pause(c->io);
             return;
@@ -127,7 +154,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
 static void on_writable(void *arg)
 {
     struct redis_client *c = arg;
-    if (!c->blocked || !broker_stream_send_buf(c->stream, &c->up))
+    if (!c->blocked || !send_up(c))
         return;
     c->blocked = false;
     io_resume(c->io);

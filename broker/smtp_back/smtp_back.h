@@ -87,10 +87,6 @@ void smtp_login_proof(struct smtp_session *s); /* SESSION_PROOF: the server want
 /* Of the refusal of a login the status alone, "5.7.8" (RFC 3463), where there is one: its words may
  * hold that login in any form. */
 void smtp_login_code(const struct smtp_reply *r, char *text, size_t size);
-/* A server's words without what it was given, for a front and for the log; a text of at most size
- * bytes. */
-void smtp_login_scrub(const struct smtp_session *s, const struct smtp_reply *r, char *text,
-                      size_t size);
 
 /* A line to the server, with its end; no secret of it stays in memory. -1: memory. */
 int smtp_tell(struct smtp_session *s, const char *fmt, ...) PRINTF(2, 3);

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SCRUB_LEAST = 8 };
-
 static void on_password(void *arg, struct slice password, const struct err *err)
 {
     struct smtp_session *s = arg;
@@ -25,14 +23,14 @@ static void on_password(void *arg, struct slice password, const struct err *err)
         return;
     }
     s->state = SESSION_AUTH;
-    struct slice said = secret_slice(s->login.words[0]);
+    struct slice said = secret_slice(s->login.said);
     (void)smtp_tell(s, "AUTH %s %.*s", s->login.auth == BACK_LOGIN_PLAIN ? "PLAIN" : "XOAUTH2",
                     SL(said));
 }
 
 void smtp_login_proof(struct smtp_session *s)
 {
-    struct slice said = secret_slice(s->login.words[0]);
+    struct slice said = secret_slice(s->login.said);
     (void)smtp_tell(s, "%.*s", SL(said));
 }
 
@@ -80,30 +78,4 @@ void smtp_login_code(const struct smtp_reply *r, char *text, size_t size)
     }
     if (n == line.n || line.p[n] == ' ')
         snprintf(text, size, "%.*s", (int)n, line.p);
-}
-
-static void mask(struct buf *b, struct slice word)
-{
-    struct slice rest = buf_slice(b);
-    ssize_t at;
-    while (word.n >= SCRUB_LEAST && (at = slice_find_slice(rest, word)) >= 0) {
-        memset(buf_data(b) + (rest.p - (const char *)buf_data(b)) + at, '*', word.n);
-        rest = (struct slice){rest.p + at + word.n, rest.n - (size_t)at - word.n};
-    }
-}
-
-void smtp_login_scrub(const struct smtp_session *s, const struct smtp_reply *r, char *text,
-                      size_t size)
-{
-    struct buf b;
-    buf_init_wiped(&b, SMTP_REPLY_MAX);
-    text[0] = 0;
-    if (smtp_reply_text(r, &b) == 0) {
-        for (size_t i = 0; i < BACK_LOGIN_WORDS; i++)
-            if (s->login.words[i])
-                mask(&b, secret_slice(s->login.words[i]));
-        struct slice all = buf_slice(&b);
-        snprintf(text, size, "%.*s", all.n < size ? (int)all.n : (int)size - 1, all.p ? all.p : "");
-    }
-    buf_free(&b);
 }

@@ -27,12 +27,26 @@ int smtp_tell(struct smtp_session *s, const char *fmt, ...)
     return e;
 }
 
-/* The front hears what the server said, in its form; the session is over. */
+/* Its words in one line; a text of at most size bytes. */
+static void words_of(const struct smtp_reply *r, char *text, size_t size)
+{
+    struct buf b;
+    buf_init(&b, SMTP_REPLY_MAX);
+    text[0] = 0;
+    if (smtp_reply_text(r, &b) == 0 && buf_len(&b) > 0) {
+        struct slice all = buf_slice(&b);
+        snprintf(text, size, "%.*s", all.n < size ? (int)all.n : (int)size - 1, all.p);
+    }
+    buf_free(&b);
+}
+
+/* The front hears what the server said, in its form; the session is over. By now the login is
+ * forgotten. */
 static void conclude(struct smtp_session *s, const struct smtp_reply *r, const char *whose)
 {
     char text[SMTP_SAID_MAX], status[SMTP_SAID_MAX + 8], detail[SMTP_SAID_MAX + 200];
     bool good = r->code < 300;
-    smtp_login_scrub(s, r, text, sizeof text);
+    words_of(r, text, sizeof text);
     int n = snprintf(status, sizeof status, "%u %s", r->code, text);
     (void)broker_stream_send(s->stream, BROKER_STATUS, (struct slice){status, (size_t)n});
     (void)broker_stream_send(s->stream, BROKER_END, SLICE(""));
@@ -122,7 +136,7 @@ static void fail(struct smtp_session *s, const struct smtp_reply *r)
         if (login)
             smtp_login_code(r, text, sizeof text);
         else
-            smtp_login_scrub(s, r, text, sizeof text);
+            words_of(r, text, sizeof text);
         snprintf(detail, sizeof detail, "the server says %u%s%s", r->code, text[0] ? " " : "",
                  text);
         smtp_talk_stop(s,
@@ -192,6 +206,7 @@ static void on_reply(struct smtp_session *s, const struct smtp_reply *r)
         smtp_login_proof(s);
         break;
     case SESSION_AUTH:
+        back_login_forget(&s->login);
         mail(s);
         break;
     case SESSION_RCPT:

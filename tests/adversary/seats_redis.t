@@ -59,8 +59,10 @@ class Front(seat_broker.Front):
         """-> what comes back for them on a session of its own, until it ends or PING is answered."""
         def run(ours):
             said = b""
-            packet = bytes([seat_broker.DATA]) + b"".join(redis.encode(*c) if isinstance(c, tuple) else c for c in commands)
-            self.seat.call("sendto", ours, packet, len(packet), 0, 0, 0)
+            text = b"".join(redis.encode(*c) if isinstance(c, tuple) else c for c in commands)
+            for i in range(0, len(text), 16000):
+                packet = bytes([seat_broker.DATA]) + text[i:i + 16000]
+                self.seat.call("sendto", ours, packet, len(packet), 0, 0, 0)
             while True:
                 r, _, data = self.seat.receive(ours, 10)
                 if r <= 0 or data[0] == seat_broker.END:
@@ -98,7 +100,12 @@ def front(t, bed):
             ("a command of one line", HOST, (b"SET kept mine\r\n", ("PING",))),
             ("a command that is counted wrongly", HOST, (b"*3\r\n$3\r\nSET\r\n$4\r\nkept\r\n$5\r\nmine\r\n\r\n", ("PING",))),
             ("a word with more behind it", HOST, ((b"DURWARD-REFUSED-x", "SET", "kept", "mine"), ("PING",))),
+            ("a command that writes, longer than is held", HOST, (("SET", "kept", "m" * 100000), ("PING",))),
+            ("a name that is longer than is held", HOST, (("S" * 100000, "kept", "mine"), ("PING",))),
             ("a key that its rule has not", OWN, (("GET", "other"), ("PING",))),
+            ("a key that its rule has not, behind a long value", OWN, (("MSET", "job:1", "v" * 100000, "other", "mine"), ("PING",))),
+            ("a key that is longer than is held", OWN, (("MSET", "job:" + "x" * 100000, "v", "other", "mine"), ("PING",))),
+            ("a parameter that holds a password", OWN, (("CONFIG", "GET", "requirepass"), ("PING",))),
             ("a key that its rule has not, beside one that it has", OWN, (("MGET", "job:1", "other"), ("PING",))),
             ("another database", OWN, (("SELECT", "0"), ("GET", "kept"), ("PING",)))):
         got = f.ask_for(host, *commands)

@@ -12,7 +12,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, postgres, scan, tap  # noqa: E402
+from harness import api, durward, postgres, scan, tap, telltale  # noqa: E402
 
 HOST = "db.example.com"
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -342,6 +342,37 @@ def records(t, d, server):
          "and none of their values or texts")
 
 
+def guessed(t, box, d, server):
+    """Nothing that the server says back tells a sandbox which of its guesses at the password is right."""
+    said = []
+    for guess in ("app-password-4711", "app-password-4719", "x" * 17):
+        status, out, err = psql(box, "SELECT '%s'; SELECT CAST('%s' AS int); SELECT * FROM \"%s\"; SELECT \"%s\" FROM t; DO 'BEGIN RAISE NOTICE ''%s''; END';"
+                                % ((guess,) * 5))
+        said.append((out + err).replace(guess, "GUESS"))
+    t.ok(said[0] == said[1] == said[2] and said[0].count("GUESS") >= 4, "an echo of the password is an echo as of any word", *said)
+
+
+def telling(t, server):
+    """A login whose password goes to the server: it is in no back's memory once there is a session, and a server that says it
+    as it refuses it is not heard."""
+    d = bed(t, "telling", [allow("orders", "clear"), dict(allow("orders", "clear"), allow="postgres://tell.example.com/orders")], {"clear": "password"})
+    tell = telltale.Telltale(t, d.ca, "tell.example.com", telltale.postgres)
+    server.trust(d)
+    d.extra["upstream"]["ca"].append(d.ca.pem)
+    d.resolve.update({HOST + ":5432": server.address, "tell.example.com:5432": tell.address})
+    box = durward.Sandbox(d)
+    held = threading.Thread(target=psql, args=(box, "SELECT pg_sleep(3);"))
+    held.start()
+    t.ok(tap.wait_for(lambda: "pg_sleep" in server.sql("SELECT query FROM pg_stat_activity WHERE usename = 'clear'"), 10), "a session is open")
+    scan.scan_front(t, d, "postgres-back", HOST, scan.Scanner(clear=b"clear-password-4711"))
+    status, out, err = box.sh("psql -X 'host=tell.example.com dbname=orders user=x' -c 'SELECT 1'")
+    t.ok(set(tell.words) == {b"clear-password-4711"} and "the server says 28P01" in err and "4711" not in out + err,
+         "a server that says a login that it refuses", repr(tell.words), out, err)
+    t.ok(d.kinds("aborted") and "4711" not in str(d.kinds("aborted")), "of which nothing is on record but its code", str(d.kinds("aborted")))
+    held.join()
+    box.close()
+
+
 def deaths(t, box, d):
     for role in ("postgres-front", "postgres-back"):
         old = [p for p, r in d.roles() if r == role]
@@ -431,6 +462,7 @@ def main(t):
     t.part(cancelled, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(scan.scan_front, t, d, "postgres-front", HOST, scanner)
+    t.part(guessed, t, box, d, server)
     t.part(records, t, d, server)
     t.part(deaths, t, box, d)
     box.close()
@@ -462,6 +494,7 @@ def main(t):
         server.trust(other)
         t.part(escapes, t, other, server, letters, "escapes from %s" % name)
     t.part(logins, t, server)
+    t.part(telling, t, server)
 
 
 tap.run(main, timeout=400)

@@ -6,10 +6,11 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, redis, scan, tap  # noqa: E402
+from harness import durward, redis, scan, smtp, tap  # noqa: E402
 
 HOST = "cache.example.com"
 PASSWORD = "app-password-4711"
@@ -78,8 +79,8 @@ def strict(t, box, d, server):
                        ("a leading zero", "*01\r\n$4\r\nPING\r\n"), ("no array", "$4\r\nPING\r\n"),
                        ("an empty array", "*0\r\n*1\r\n$4\r\nPING\r\n"), ("a null", "*-1\r\n"),
                        ("a bare newline", "*1\n$4\nPING\n"), ("a body that is longer", "*1\r\n$3\r\nPING\r\n"),
-                       ("a command of two megabytes", "*2\r\n$3\r\nGET\r\n$2000000\r\n"),
-                       ("more arguments than a command has", "*1000000\r\n$3\r\nDEL\r\n")):
+                       ("an argument beyond Redis' own bound", "*2\r\n$3\r\nGET\r\n$536870913\r\n"),
+                       ("more arguments than a command has", "*1048577\r\n$3\r\nDEL\r\n")):
         said = box.py("redis_raw.py", HOST, stdin=json.dumps([data]), timeout=30)
         t.ok(said[0][0] == "-" and "redis_protocol" in said[0][1], what + " is refused", str(said))
     t.eq(server.call("DBSIZE"), before, "and nothing came of them")
@@ -93,12 +94,85 @@ def encrypted(t, box, d, server):
     t.ok(status == 0 and "GET" in out and "rror" not in err, "redis-benchmark --tls", out[-300:], err)
 
 
-def echoed(t, box, d, server):
-    server.call("SET", "stolen", "before " + PASSWORD + " behind " + PASSWORD)
-    stars = "*" * len(PASSWORD)
-    t.eq(raw(box, ["GET", "stolen"]), [["$", "before %s behind %s" % (stars, stars)]],
-         "a password that the server says is made unreadable")
-    server.call("DEL", "stolen")
+def guessed(t, box, d, server):
+    """Nothing that the server says back tells a sandbox which of its guesses at the password is right, and what says the
+    password or a hash of it is refused."""
+    said, guesses = [], (PASSWORD, PASSWORD[:-1] + "9", "x" * len(PASSWORD))
+    for guess in guesses:
+        came = raw(box, ["ECHO", guess], ["SET", "said", "before %s behind" % guess], ["GET", "said"], ["SET", "a", "1", guess],
+                   ["CLIENT", "SETNAME", guess], ["CLIENT", "GETNAME"], ["PUBLISH", guess, "x"], ["LPUSH", guess, guess[:8]], ["TYPE", guess],
+                   ["MULTI"], ["GETRANGE", "said", "7", str(6 + len(guess))], ["EXEC"], ["DEL", guess, "said"])
+        said.append(json.dumps(came).replace(guess, "GUESS").replace(guess[:8], "PART"))
+    t.ok(said[0] == said[1] == said[2] and said[0].count("GUESS") == 4, "an echo of the password is an echo as of any word", *said)
+    held = threading.Thread(target=cli, args=(box, "BLPOP nothing 3"))
+    held.start()
+    began = tap.wait_for(lambda: b"cmd=blpop" in server.call("CLIENT", "LIST"), 10)
+    t.ok(began, "a session is open")
+    scan.scan_front(t, d, "redis-back", HOST, scan.Scanner(app=PASSWORD.encode()))
+    held.join()
+
+
+def told(t, server):
+    """A rule that names what shows passwords: none of it does."""
+    d = bed(t, "told", [allow(commands=["config|*", "config|get", "acl|list", "acl|getuser", "acl|whoami", "@read"]),
+                        dict(allow("redis"), allow="redis://old.example.com")], server)
+    old = smtp.Scripted(b"", b"-ERR unknown command `AUTH`, with args beginning with: `app`, `%s`, \r\n" % PASSWORD.encode())
+    d.resolve["old.example.com:6379"] = old.address
+    box = durward.Sandbox(d)
+    said = raw(box, ["CONFIG", "GET", "requirepass"], ["CONFIG", "GET", "*"], ["CONFIG", "GET", "save", "Require*"], ["ACL", "LIST"],
+               ["ACL", "GETUSER", "app"], ["CONFIG", "GET", "maxmemory"], ["ACL", "WHOAMI"], ["CONFIG", "GET", "max*"])
+    t.ok([refused(s) for s in said] == [True] * 5 + [False] * 3 and said[6] == ["$", "app"], "passwords and hashes of them", str(said))
+    status, out, err = box.sh("redis-cli -h old.example.com PING")
+    t.ok("the server says ERR: upstream_login" in out + err and PASSWORD not in out + err, "a server that says a login that it refuses", out, err)
+    t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says ERR"], "of which nothing is on record but its code")
+    box.close()
+
+
+def peak(d, role):
+    """The most memory that a role has had, in bytes."""
+    pid, = [p for p, r in d.roles() if r == role]
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", f.read()).group(1)) * 1024
+
+
+def large(t, box, d, server):
+    """Values of any size pass as they come, while the server takes them; nobody holds them."""
+    before = {r: peak(d, r) for r in ("redis-front", "redis-back")}
+    fill = "head -c 40000000 /dev/zero | tr '\\0' x"
+    os.kill(server.process.pid, signal.SIGSTOP)  # it takes nothing for a while
+    timer = threading.Timer(1.5, os.kill, (server.process.pid, signal.SIGCONT))
+    timer.start()
+    status, out, err = box.sh("%s >v; for i in 1 2 3 4; do redis-cli -h %s -x SET big:$i <v & done; wait" % (fill, HOST), timeout=90)
+    timer.join()
+    t.eq((status, out), (0, "OK\n" * 4), "four values of 40 MB at once: " + err)
+    t.eq([server.call("STRLEN", "big:%d" % i) for i in (1, 2, 3, 4)], [40000000] * 4, "are there")
+    status, out, err = box.sh("redis-cli -h %s GET big:3 | cmp - v 2>&1; redis-cli -h %s DEL big:1 big:2 big:3 big:4" % (HOST, HOST), timeout=90)
+    t.ok(out == "cmp: EOF on v after byte 40000000, line 0\n4\n" or "EOF on v after byte 40000000" in out, "and come back as they were", out, err)
+    grown = {r: peak(d, r) - n for r, n in before.items()}
+    t.ok(all(n < 12 << 20 for n in grown.values()), "nobody held them", str(grown))
+
+
+def crowd(t, d, server):
+    """Commands whose keys stand between long values: held until they are judged, within a sandbox's share. Beyond it they pass
+    as far as they are judged, and a key that is refused then ends its connection."""
+    server.call("FLUSHALL")
+    box = durward.Sandbox(d)
+    value = "v" * 300000
+    said = raw(box, ["MSET", "job:1", value, "job:2", value], ["MSET", "job:3", value, "other", value], ["PING"], ["MGET", "job:1", "job:3"])
+    t.ok(said[0] == ["+", "OK"] and refused(said[1]) and said[2] == ["+", "PONG"] and said[3][1][0] == ["$", value] and len(said[3][1]) == 2,
+         "a key behind a value is refused in its place", str(said)[:300])
+    said = raw(box, ["SET", "job:4", "x"], ["MSET", "job:5", value * 5, "other", "y"], ["SET", "job:6", "x"])
+    t.ok(said[-1] == ["end", ""] or refused(said[-1]), "behind one of 1.5 MB it ends the connection", str(said)[:300])
+    t.eq((server.call("EXISTS", "job:5", "job:6", "other", database=2), server.call("EXISTS", "job:4", database=2)), (0, 1), "and nothing came of it")
+    before = {r: peak(d, r) for r in ("redis-front", "redis-back")}
+    said = box.py("redis_crowd.py", HOST, "60", timeout=90)
+    grown = {r: peak(d, r) - n for r, n in before.items()}
+    t.eq((said["held"], said["good"]), (["refused"] * said["n_held"] + ["ended"] * (30 - said["n_held"]), ["OK"] * 30),
+         "sixty commands of 900 kB at once")
+    t.ok(0 < said["n_held"] < 30, "some of them are held, some pass", str(said))
+    t.ok(grown["redis-front"] < 40 << 20 and grown["redis-back"] < 24 << 20, "within their bounds", str(grown))
+    t.eq(server.call("EXISTS", "other", database=2), 0, "no refused key is written")
+    box.close()
 
 
 def table():
@@ -312,18 +386,21 @@ def main(t):
     t.part(scan.scan_front, t, d, "redis-front", HOST, scanner)
     t.part(strict, t, box, d, server)
     t.part(encrypted, t, box, d, server)
-    t.part(echoed, t, box, d, server)
+    t.part(large, t, box, d, server)
+    t.part(guessed, t, box, d, server)
     t.part(records, t, d)
     t.part(deaths, t, box, d)
     box.close()
     t.part(fresh, t, server)
     for name, rule, run in (("read", allow(access="read-only"), read_only),
                             ("keys", allow("redis", keys=["job:*"], database=2), keyed),
+                            ("crowd", allow("redis", keys=["job:*"], database=2), crowd),
                             ("named", allow(commands=["config|get", "@read", "h*", "!hdel"]), named),
                             ("drivers", allow(), drivers),
                             ("caps", allow(megabytes=1, seconds=4), capped)):
         other = bed(t, name, [rule], server)
         t.part(run, t, other, server)
+    t.part(told, t, server)
     t.part(wrong, t, server)
 
 

@@ -1,6 +1,6 @@
 /* Redis' commands and replies of whatever bytes: whole and in pieces they read the same, and a
- * command, written anew, reads the same again; the judge says the same of both. First byte: how
- * much at a time. */
+ * command, written anew, reads the same again; what the judge has let pass it does not take back.
+ * First byte: how much at a time. */
 #include "redis_judge.h"
 #include "resp_reply.h"
 
@@ -25,8 +25,27 @@ static const struct redis_terms terms[] = {
 
 struct reading {
     bool violation;
-    struct buf again; /* commands, and what becomes of each */
+    struct buf again; /* commands, as they were read */
+    struct redis_judged judged[ARRAY_LEN(terms)];
 };
+
+static void judge(struct reading *r, const struct resp_commands *c, enum resp_event e)
+{
+    bool over = (e == RESP_ARGUMENT || e == RESP_LONG_END) && resp_command_over(c);
+    for (size_t i = 0; i < ARRAY_LEN(terms); i++) {
+        struct redis_judged *j = &r->judged[i];
+        bool settled = j->settled && e != RESP_BEGUN;
+        if (e == RESP_BEGUN)
+            redis_judge_begin(j, &terms[i], c->n);
+        else if (e == RESP_ARGUMENT || e == RESP_LONG)
+            redis_judge_argument(j, c->i, e == RESP_ARGUMENT ? &c->said : NULL);
+        if (over)
+            redis_judge_end(j);
+        require(!settled || (j->settled && j->why == NULL && !j->login));
+        require(!over || j->why || j->command);
+        require(!(i == 1 && over && j->why == NULL && j->command->classes & REDIS_WRITE));
+    }
+}
 
 static struct reading read_all(struct slice in, size_t step, bool judged)
 {
@@ -38,17 +57,12 @@ static struct reading read_all(struct slice in, size_t step, bool judged)
         struct slice piece = {in.p, in.n < step ? in.n : step};
         in = (struct slice){in.p + piece.n, in.n - piece.n};
         enum resp_event e;
-        while ((e = resp_commands_read(&c, &piece)) == RESP_COMMAND) {
-            require(resp_put_array(&r.again, c.n) == 0);
-            for (size_t i = 0; i < c.n; i++)
-                require(resp_put_bulk(&r.again, resp_argument(&c, i)) == 0);
-            for (size_t i = 0; judged && i < ARRAY_LEN(terms); i++) {
-                struct redis_judged j;
-                redis_judge(&terms[i], &c, &j);
-                require(j.why || j.command);
-                require(!(i == 1 && j.why == NULL && j.command->classes & REDIS_WRITE));
-            }
-        }
+        do {
+            e = resp_commands_read(&c, &piece);
+            require(resp_put_read(&r.again, &c, e) == 0);
+            if (judged && e != RESP_MORE && e != RESP_VIOLATION)
+                judge(&r, &c, e);
+        } while (e != RESP_MORE && e != RESP_VIOLATION);
         r.violation = e == RESP_VIOLATION;
         require(r.violation || piece.n == 0);
     }
@@ -96,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct reading whole = read_all(in, in.n, true), pieces = read_all(in, step, false);
     require(whole.violation == pieces.violation);
     require(slice_eq(buf_slice(&whole.again), buf_slice(&pieces.again)));
+    require(slice_starts(in, buf_slice(&whole.again)));
     struct reading again = read_all(buf_slice(&whole.again), 4096, false);
     require(!again.violation && slice_eq(buf_slice(&again.again), buf_slice(&whole.again)));
     buf_free(&whole.again);

@@ -13,35 +13,86 @@
 
 /* ---- commands ---- */
 
-static enum resp_event read_in(struct resp_commands *r, const char *text, size_t n, size_t step)
+/* Commands as they are read: "SET|<4>...." for a long argument, ";" at each end. */
+struct told {
+    struct buf text;
+    size_t n;
+};
+
+static void tell(struct told *t, const struct resp_commands *r, enum resp_event e)
+{
+    int bad = 0;
+    if (e == RESP_LONG)
+        bad = buf_printf(&t->text, "<%zu>", r->length);
+    if (e == RESP_ARGUMENT || e == RESP_PIECE)
+        bad = buf_append_slice(&t->text, r->said);
+    if (e == RESP_ARGUMENT || e == RESP_LONG_END) {
+        bad = bad < 0 ? -1 : buf_append(&t->text, resp_command_over(r) ? ";" : "|", 1);
+        t->n += resp_command_over(r);
+    }
+    CU_ASSERT_EQUAL_FATAL(bad, 0);
+}
+
+static enum resp_event read_in(struct resp_commands *r, const char *text, size_t n, size_t step,
+                               struct told *told)
 {
     struct slice in = {text, n};
-    enum resp_event e = RESP_MORE;
-    while (in.n > 0 && e == RESP_MORE) {
+    while (in.n > 0) {
         struct slice piece = {in.p, in.n < step ? in.n : step};
-        size_t had = piece.n;
-        e = resp_commands_read(r, &piece);
-        in = (struct slice){in.p + had - piece.n, in.n - (had - piece.n)};
+        in = (struct slice){in.p + piece.n, in.n - piece.n};
+        enum resp_event e = RESP_MORE;
+        while (piece.n > 0) {
+            e = resp_commands_read(r, &piece);
+            if (e == RESP_VIOLATION)
+                return e;
+            if (told)
+                tell(told, r, e);
+        }
     }
-    return e;
+    return RESP_MORE;
 }
 
 static void test_commands(void)
 {
-    static const char text[] = "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\na\r\nb\r\n";
+    static const char text[] = "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\na\r\nb\r\n*1\r\n$4\r\nPING\r\n";
     for (size_t step = 1; step <= sizeof text; step++) {
         struct resp_commands r;
+        struct told t = {.n = 0};
+        buf_init(&t.text, 100);
         resp_commands_init(&r);
-        CU_ASSERT_EQUAL(read_in(&r, text, sizeof text - 1, step), RESP_COMMAND);
-        CU_ASSERT_EQUAL_FATAL(r.n, 3);
-        CU_ASSERT(slice_eq_str(resp_argument(&r, 0), "SET"));
-        CU_ASSERT(resp_argument(&r, 1).n == 0);
-        CU_ASSERT(slice_eq_str(resp_argument(&r, 2), "a\r\nb"));
-        CU_ASSERT_EQUAL(read_in(&r, "*1\r\n$4\r\nPING\r\n", 14, step), RESP_COMMAND);
-        CU_ASSERT_EQUAL(r.n, 1);
-        CU_ASSERT(slice_eq_str(resp_argument(&r, 0), "PING"));
+        CU_ASSERT_EQUAL(read_in(&r, text, sizeof text - 1, step, &t), RESP_MORE);
+        CU_ASSERT_EQUAL(t.n, 2);
+        CU_ASSERT(slice_eq_str(buf_slice(&t.text), "SET||a\r\nb;PING;"));
+        buf_free(&t.text);
         resp_commands_free(&r);
     }
+}
+
+/* One byte more than is held comes in pieces, and no more than that is ever kept. */
+static void test_pieces(void)
+{
+    enum { N = RESP_HELD_MAX };
+    static char text[3 * N];
+    for (size_t more = 0; more < 2; more++)
+        for (size_t step = 1; step < 2 * N; step = step * 7 + 1) {
+            struct resp_commands r;
+            struct told t = {.n = 0};
+            char begin[32];
+            buf_init(&t.text, sizeof text);
+            resp_commands_init(&r);
+            size_t n = (size_t)snprintf(text, sizeof text, "*3\r\n$3\r\nSET\r\n$%zu\r\n", N + more);
+            memset(text + n, 'x', N + more);
+            n += N + more;
+            n += (size_t)snprintf(text + n, sizeof text - n, "\r\n$1\r\ny\r\n");
+            CU_ASSERT_EQUAL(read_in(&r, text, n, step, &t), RESP_MORE);
+            CU_ASSERT(r.bytes.cap <= 2 * N);
+            snprintf(begin, sizeof begin, more ? "SET|<%zu>xxxx" : "SET|xxxx", N + more);
+            CU_ASSERT(slice_starts(buf_slice(&t.text), slice_str(begin)));
+            CU_ASSERT_EQUAL(buf_len(&t.text), strlen(begin) - 4 + N + more + 3);
+            CU_ASSERT_EQUAL(t.n, 1);
+            buf_free(&t.text);
+            resp_commands_free(&r);
+        }
 }
 
 static void test_strict(void)
@@ -56,7 +107,7 @@ static void test_strict(void)
         "*1\n",
         "*1\r\r",
         "* 1\r\n",
-        "*16385\r\n",
+        "*1048577\r\n",
         "*12345678\r\n",
         "*1\r\n+PING\r\n",
         "*1\r\n:1\r\n",
@@ -66,19 +117,20 @@ static void test_strict(void)
         "*1\r\n$3\r\nPING\r\n",
         "*1\r\n$4\r\nPING\n",
         "*1\r\n$4\r\nPING\r\r",
-        "*1\r\n$1048577\r\n",
-        "*2\r\n$1\r\nx\r\n$1048576\r\n",
+        "*1\r\n$536870913\r\n",
+        "*1\r\n$1000000000\r\n",
+        "*2\r\n$1\r\nx\r\n$9999999999\r\n",
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         for (size_t step = 1; step < 40; step += 19) {
             struct resp_commands r;
             resp_commands_init(&r);
-            enum resp_event e = read_in(&r, bad[i], strlen(bad[i]), step);
+            enum resp_event e = read_in(&r, bad[i], strlen(bad[i]), step, NULL);
             if (e != RESP_VIOLATION)
                 fprintf(stderr, "# %s\n", bad[i]);
             CU_ASSERT_EQUAL(e, RESP_VIOLATION);
             CU_ASSERT_PTR_NOT_NULL(r.why);
-            CU_ASSERT_EQUAL(read_in(&r, "*1\r\n$4\r\nPING\r\n", 14, 14), RESP_VIOLATION);
+            CU_ASSERT_EQUAL(read_in(&r, "*1\r\n$4\r\nPING\r\n", 14, 14, NULL), RESP_VIOLATION);
             resp_commands_free(&r);
         }
 }
@@ -273,28 +325,60 @@ static void test_patterns(void)
 
 /* ---- what a rule leaves ---- */
 
-/* Words with blanks between. */
-static const char *judge(const struct redis_terms *t, const char *words)
+/* Words with blanks between; "~" is an argument that was too long to be read whole. */
+static void judge_words(struct redis_judged *j, const struct redis_terms *t, const char *words)
 {
-    char text[2048], copy[512];
-    int n = 0, parts = 1;
+    char copy[512];
+    size_t parts = 1, i = 0;
     for (const char *p = words; *p; p++)
         parts += *p == ' ';
-    n += snprintf(text, sizeof text, "*%d\r\n", parts);
     snprintf(copy, sizeof copy, "%s", words);
+    redis_judge_begin(j, t, parts);
     for (char *word = copy, *next; word; word = next) {
         next = strchr(word, ' ');
         if (next)
             *next++ = 0;
-        n += snprintf(text + n, sizeof text - (size_t)n, "$%zu\r\n%s\r\n", strlen(word), word);
+        struct slice said = slice_str(word);
+        redis_judge_argument(j, i++, strcmp(word, "~") == 0 ? NULL : &said);
+        if (j->settled) /* so it stays, whatever comes */
+            CU_ASSERT(j->why == NULL && !j->login);
     }
-    struct resp_commands c;
+    redis_judge_end(j);
+}
+
+static const char *judge(const struct redis_terms *t, const char *words)
+{
     struct redis_judged j;
-    resp_commands_init(&c);
-    CU_ASSERT_EQUAL_FATAL(read_in(&c, text, (size_t)n, 64), RESP_COMMAND);
-    redis_judge(t, &c, &j);
-    resp_commands_free(&c);
+    judge_words(&j, t, words);
     return j.why;
+}
+
+/* After how many arguments nothing that follows can be a reason; 0: never. */
+static size_t settles(const struct redis_terms *t, const char *words)
+{
+    struct redis_judged j;
+    char begin[512];
+    size_t n = 0;
+    for (const char *p = words; p; p = strchr(p + 1, ' ')) {
+        size_t parts = 1;
+        for (const char *q = words; *q; q++)
+            parts += *q == ' ';
+        const char *end = strchr(p + 1, ' ');
+        snprintf(begin, sizeof begin, "%.*s", end ? (int)(end - words) : (int)strlen(words), words);
+        redis_judge_begin(&j, t, parts);
+        size_t i = 0;
+        for (char *word = begin, *next; word; word = next) {
+            next = strchr(word, ' ');
+            if (next)
+                *next++ = 0;
+            struct slice said = slice_str(word);
+            redis_judge_argument(&j, i++, &said);
+        }
+        n++;
+        if (j.settled)
+            return n;
+    }
+    return 0;
 }
 
 static void judge_rows(const struct redis_terms *t, const char *const *good, size_t n_good,
@@ -345,7 +429,14 @@ static void test_classes(void)
                                       "CLIENT KILL x",
                                       "CLIENT NOSUCH",
                                       "OBJECT",
-                                      "HELLO 3 SETNAME a SETNAME b"};
+                                      "HELLO 3 SETNAME a SETNAME b",
+                                      "HELLO 3 AUTH a",
+                                      "HELLO ~",
+                                      "HELLO 3 SETNAME ~",
+                                      "~ a",
+                                      "OBJECT ~ a",
+                                      "ACL LIST",
+                                      "ACL GETUSER a"};
     judge_rows(&open, good, 2, bad, ARRAY_LEN(bad));
     judge_rows(&open, good + 3, ARRAY_LEN(good) - 3, NULL, 0);
     CU_ASSERT_PTR_NOT_NULL(judge(&open, good[2]));
@@ -378,6 +469,58 @@ static void test_named(void)
         .commands = list, .n_commands = ARRAY_LEN(list), .read_only = true};
     static const char *const less[] = {"CONFIG GET x", "HSET h a b", "SCRIPT LOAD x"};
     judge_rows(&reads, good + 1, 1, less, ARRAY_LEN(less));
+}
+
+/* What shows a password, whole or as a hash, is refused whatever the rule names: a guess could be
+ * compared with it. */
+static void test_passwords(void)
+{
+    static const char *const list[] = {"config|*", "config|get", "acl|list", "acl|getuser", "get"};
+    const struct redis_terms t = {.commands = list, .n_commands = ARRAY_LEN(list)};
+    static const char *const good[] = {"CONFIG GET maxmemory", "CONFIG GET max* save",
+                                       "CONFIG GET tls-p*", "CONFIG GET requirepassword",
+                                       "GET requirepass"};
+    static const char *const bad[] = {"CONFIG GET requirepass",
+                                      "CONFIG GET RequirePass",
+                                      "CONFIG GET *",
+                                      "CONFIG GET *pass",
+                                      "CONFIG GET require*",
+                                      "CONFIG GET r?quirepass",
+                                      "CONFIG GET [r]equirepass",
+                                      "CONFIG GET \\requirepass",
+                                      "CONFIG GET save masterauth",
+                                      "CONFIG GET save tls-key-file*",
+                                      "CONFIG GET ~",
+                                      "ACL LIST",
+                                      "ACL GETUSER app"};
+    ROWS(&t, good, bad);
+}
+
+/* A value is passed on as it comes once its key is known; what stands behind is judged first. */
+static void test_settled(void)
+{
+    static const char *const list[] = {"job:*", "one"}, *const named[] = {"eval", "*",
+                                                                          "config|get"};
+    const struct redis_terms t = {.keys = list, .n_keys = ARRAY_LEN(list)}, any = {.tls = true},
+                             two = {.has_database = true, .database = 2},
+                             script = {.commands = named, .n_commands = ARRAY_LEN(named)};
+    static const char *const good[] = {"SET one ~", "MSET one ~ job:1 ~", "APPEND job: ~",
+                                       "PUBLISH one ~"};
+    static const char *const bad[] = {"SET ~ x",      "MSET one ~ two ~",  "MSET one ~ ~ x",
+                                      "ZUNION ~ one", "XREAD STREAMS ~ 0", "DEL one ~"};
+    ROWS(&t, good, bad);
+    CU_ASSERT_EQUAL(settles(&t, "SET one x EX 5"), 2);
+    CU_ASSERT_EQUAL(settles(&t, "MSET one x job:1 y"), 4);
+    CU_ASSERT_EQUAL(settles(&t, "ZUNION 2 one job:1 WITHSCORES"), 4);
+    CU_ASSERT_EQUAL(settles(&t, "XREAD COUNT 1 STREAMS one 0"), 0);
+    CU_ASSERT_EQUAL(settles(&any, "MSET one x two y"), 1);
+    CU_ASSERT_EQUAL(settles(&any, "HELLO 3"), 0);
+    CU_ASSERT_EQUAL(settles(&two, "SELECT 2"), 2);
+    CU_ASSERT_EQUAL(settles(&two, "COPY a b"), 0);
+    CU_ASSERT_EQUAL(settles(&script, "EVAL x 0"), 1);
+    CU_ASSERT_EQUAL(settles(&script, "CONFIG GET x"), 0);
+    CU_ASSERT_PTR_NULL(judge(&two, "COPY a ~"));
+    CU_ASSERT_PTR_NOT_NULL(judge(&two, "SELECT ~"));
 }
 
 static void test_keys(void)
@@ -442,7 +585,8 @@ static void test_database(void)
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("redis", NULL, NULL);
-    CU_add_test(s, "commands are read whole", test_commands);
+    CU_add_test(s, "commands are read argument by argument", test_commands);
+    CU_add_test(s, "a long argument comes in pieces", test_pieces);
     CU_add_test(s, "what two could read differently is no command", test_strict);
     CU_add_test(s, "errors at the top of replies", test_replies);
     CU_add_test(s, "what is no reply", test_no_replies);
@@ -452,6 +596,8 @@ void tap_suites(void)
     CU_add_test(s, "patterns", test_patterns);
     CU_add_test(s, "classes", test_classes);
     CU_add_test(s, "commands that are named", test_named);
+    CU_add_test(s, "what shows a password", test_passwords);
+    CU_add_test(s, "what may go on before all of it is there", test_settled);
     CU_add_test(s, "keys", test_keys);
     CU_add_test(s, "databases", test_database);
 }

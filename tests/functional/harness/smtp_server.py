@@ -40,14 +40,16 @@ class Handler:
             return "550 5.1.1 No such user"
         if name == "later":
             return "450 4.2.1 Try again"
-        if name == "echo":
-            return "550 5.7.1 you are %s, in base64 %s" % ("mail-password-4711", "bWFpbC1wYXNzd29yZC00NzEx")
+        if name.startswith("echo+"):
+            return "550 5.1.1 %s: no such user" % name[5:]
         envelope.rcpt_tos.append(address)
         return "250 2.1.5 Ok"
 
     async def handle_DATA(self, server, session, envelope):
         self.note(what="message", sender=envelope.mail_from, to=envelope.rcpt_tos, options=envelope.mail_options,
                   tls=secure(server), text=envelope.content.decode("latin-1"))
+        if b"say-back " in envelope.content:
+            return "554 5.6.0 " + envelope.content.split(b"say-back ")[1].split()[0].decode()
         return "554 5.6.0 Not this one" if b"refuse-me" in envelope.content else "250 2.0.0 queued as 4711"
 
 

@@ -44,6 +44,8 @@ static const char *store_name(enum store_kind k)
         return "made";
     case STORE_LOGIN:
         return "login";
+    case STORE_AGENT:
+        return "ssh_agent";
     }
     return "unknown";
 }

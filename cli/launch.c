@@ -40,6 +40,7 @@ static int put_environment(struct msg *m, struct err *err)
                                         "XDG_RUNTIME_DIR",
                                         "DBUS_SESSION_BUS_ADDRESS",
                                         "CREDENTIALS_DIRECTORY",
+                                        "SSH_AUTH_SOCK",
                                         "NOTIFY_SOCKET"};
     struct strlist env = {0};
     int bad = 0;

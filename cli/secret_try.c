@@ -140,6 +140,7 @@ int secret_at_hand(const struct config_secret *s, struct err *err)
         return v && *v ? 0 : err_set(err, ERR_UNREADY, "%s is not set", s->source);
     case STORE_FILE:
     case STORE_LOGIN:
+    case STORE_AGENT:
         if (store_open(s, &r, err) < 0)
             return -1;
         close(r.fd);

@@ -207,8 +207,9 @@ enum wire_type {
                              W_CAPTURED answers, without a body */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
-    W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
-    W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
+    W_STORE_FD = 54,   /* P→V: req:u32, ok:u8, text:str (why not; of an agent which key), fd if ok
+                        * (file, the command's stdout, or a connection to the agent) */
+    W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
     W_CAPTURED_GONE = 158, /* P→V: sandbox:str: it is gone, and so are its captured secrets */

@@ -17,7 +17,7 @@ struct profile;
 
 /* MINT: made of other secrets by the vault: a token of an endpoint, or a pair that it signs with.
  * LOGIN: a part of a file that another program keeps its login in; to the vault it is a FILE. */
-enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND, STORE_MINT, STORE_LOGIN };
+enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND, STORE_MINT, STORE_LOGIN, STORE_AGENT };
 
 /* LOGIN: what of a login file of another program (rules/compile/login.h). */
 struct config_login {
@@ -29,7 +29,9 @@ struct config_login {
 struct config_secret {
     const char *name;
     enum store_kind store;
-    const char *source;         /* variable name or path; "" of one that is made */
+    const char *source;         /* variable name or path; "" of one that is made; AGENT: the key,
+                                 * "SHA256:..." or "TYPE BASE64", */
+    const char *socket;         /* where its agent listens; NULL: $SSH_AUTH_SOCK says */
     const char *folder;         /* FILE: the variable with the directory of source; NULL: a path */
     const char *const *command; /* STORE_COMMAND: argv, NULL-terminated */
     const struct config_login *login; /* STORE_LOGIN; else NULL */
@@ -460,6 +462,8 @@ char *config_exporter_json(const struct config *c);
 const char *const *config_upstream_ca(const struct config *c);
 /* Hosts with a `git` rule: the local sandbox rewrites ssh remotes for them. */
 const char *const *config_policy_git_hosts(const struct config *c, const char *name, size_t *n);
+/* Servers of its rules of ssh://, as known_hosts names them: "HOST" or "[HOST]:PORT". */
+const char *const *config_policy_ssh_hosts(const struct config *c, const char *name, size_t *n);
 
 /* What `durward run` adds from its flags, before the configuration is used: allow rules without a
  * credential, and environment secrets NAME@host[:header][,host], in that header, or by the host's

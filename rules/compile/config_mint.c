@@ -296,6 +296,12 @@ static int read_reference(const struct config *c, const struct node *n, enum fie
     return 0;
 }
 
+static bool is_of_agent(const struct config *c, const char *name)
+{
+    return json_object_get(json_object_get(json_object_get(c->root, "secrets"), name),
+                           "ssh_agent") != NULL;
+}
+
 static int read_auth(struct config *c, const struct node *n, const struct derived_spec *spec,
                      const char **ret, struct err *err);
 
@@ -349,6 +355,10 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
     case PAIR:
     case SIGNER:
         r = read_reference(c, n, f->type, &text, err);
+        if (r == 0 && is_of_agent(c, text) && spec->kind != DERIVED_SSH_KEY &&
+            spec->kind != DERIVED_SSH_SIGNING_KEY)
+            r = node_fail(n, err, "'%s' is a key of an SSH agent, which signs nothing but SSH's",
+                          text);
         break;
     case AUTH:
         r = read_auth(c, n, spec, &text, err);
@@ -573,7 +583,8 @@ bool config_is_remote(const struct config_secret *s)
 
 bool config_secret_asks(const struct config_secret *s)
 {
-    return s->derived && s->endpoint && !s->derived->text[SPEC_REFRESH_TOKEN];
+    return s->store == STORE_AGENT ||
+           (s->derived && s->endpoint && !s->derived->text[SPEC_REFRESH_TOKEN]);
 }
 
 bool config_secret_signs(const struct config_secret *s)

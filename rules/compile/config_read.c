@@ -115,6 +115,12 @@ static const struct key secret_keys[] = {
         "`{ format: NAME, file: FILE, entry: ENTRY, part: PART }`: one text of a file that another "
         "program keeps its login in, with the checks of `file`, see *Logins of other programs*"),
     KEY("oauth_login", OWN, "", ""),
+    KEY("ssh_agent", OWN, "",
+        "`{ key: KEY, socket: FILE }`: a key that an SSH agent of this host has, by its "
+        "fingerprint "
+        "or its public half, for `ssh_key` and `ssh_signing_key`; without `socket` the agent is "
+        "the "
+        "one that `$SSH_AUTH_SOCK` names where the daemon starts, see *Keys in an agent*"),
 };
 
 static int read_secret(struct config *c, const struct node *n, struct config_secret *s,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base64.h"
 #include "config_tree.h"
 #include "login.h"
 
@@ -174,6 +175,66 @@ static int read_secret_service(struct config *c, const struct node *n, struct co
     return 0;
 }
 
+static const struct key agent_keys[] = {
+    KEY("key", AS(text), "required", ""),
+    KEY("socket", AS(path), "", ""),
+};
+
+/* "SHA256:" and 43 characters, as `ssh-add -l` prints it, or TYPE BASE64, as `ssh-add -L` does. */
+static bool agent_key_ok(struct slice s)
+{
+    static const char *const types[] = {"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384",
+                                        "ecdsa-sha2-nistp521", "ssh-rsa"};
+    unsigned char key[2048];
+    ssize_t blank = slice_find(s, ' '), n;
+    if (slice_starts(s, SLICE("SHA256:"))) {
+        char whole[45];
+        if (s.n != 7 + 43)
+            return false;
+        memcpy(whole, s.p + 7, 43);
+        whole[43] = '=';
+        return base64_read((struct slice){whole, 44}, key, sizeof key) == 32;
+    }
+    if (blank < 0)
+        return false;
+    n = base64_read((struct slice){s.p + blank + 1, s.n - (size_t)blank - 1}, key, sizeof key);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (slice_eq_str((struct slice){s.p, (size_t)blank}, types[i]))
+            return n > blank + 4 && key[3] == blank &&
+                   memcmp(key + 4, types[i], (size_t)blank) == 0;
+    return false;
+}
+
+/* The key is an agent's, on this host; of it there is no more here than the name. */
+static int read_agent(struct config *c, const struct node *n, struct config_secret *s,
+                      struct err *err)
+{
+    struct node key, socket;
+    const char *text;
+    if (node_keys(n, KEYS(agent_keys), err) < 0)
+        return -1;
+    if (!node_get(n, "key", &key))
+        return node_fail(n, err, "'ssh_agent' needs 'key': which of the agent's keys?");
+    if (node_string(&key, &text, err) < 0)
+        return -1;
+    struct slice named = slice_str(text);
+    ssize_t blank = slice_find(named, ' '), next = -1;
+    if (blank >= 0)
+        next = slice_find((struct slice){text + blank + 1, named.n - (size_t)blank - 1}, ' ');
+    if (next >= 0) /* a comment follows */
+        named.n = (size_t)(blank + 1 + next);
+    if (!agent_key_ok(named))
+        return node_fail(&key, err,
+                         "'%.80s' names no key: write its fingerprint, as `ssh-add -l` prints it "
+                         "(SHA256:...), or its public half, as `ssh-add -L` does (ssh-ed25519, "
+                         "ecdsa-sha2-nistp256, 384, 521 or ssh-rsa)",
+                         text);
+    s->store = STORE_AGENT;
+    s->source = arena_slice(c->arena, named);
+    s->ttl = 60;
+    return node_get(n, "socket", &socket) ? config_file(c, &socket, &s->socket, err) : 0;
+}
+
 int config_read_store(struct config *c, const struct node *n, struct config_secret *s,
                       struct err *err)
 {
@@ -187,7 +248,8 @@ int config_read_store(struct config *c, const struct node *n, struct config_secr
                   {"systemd", read_systemd},
                   {"kubernetes", read_kubernetes},
                   {"secret_service", read_secret_service},
-                  {"login", read_login}};
+                  {"login", read_login},
+                  {"ssh_agent", read_agent}};
     struct node at, found;
     size_t given = 0, which = 0;
     for (size_t i = 0; i < ARRAY_LEN(stores); i++)
@@ -197,9 +259,10 @@ int config_read_store(struct config *c, const struct node *n, struct config_secr
             given++;
         }
     if (given != 1)
-        return node_fail(n, err,
-                         "a secret has exactly one of 'env', 'file', 'command', 'systemd', "
-                         "'kubernetes', 'secret_service', 'login', or is made of others ('oauth2', "
-                         "'github_app', 'aws_key', ...)");
+        return node_fail(
+            n, err,
+            "a secret has exactly one of 'env', 'file', 'command', 'systemd', "
+            "'kubernetes', 'secret_service', 'login', 'ssh_agent', or is made of others ('oauth2', "
+            "'github_app', 'aws_key', ...)");
     return stores[which].read(c, &found, s, err);
 }

@@ -88,6 +88,11 @@ int rule_secret_read(struct arena *a, const struct node *n, const json_t *secret
     if (node_string(n, &name, err) < 0 || rule_secret_known(n, name, secrets, err) < 0)
         return -1;
     const json_t *declared = json_object_get(secrets, name);
+    if (json_object_get(declared, "ssh_agent"))
+        return node_fail(n, err,
+                         "'%s' is a key of an SSH agent; declare 'ssh_key: { key: %s }' or "
+                         "'ssh_signing_key: { key: %s }' under 'secrets', and name that",
+                         name, name, name);
     for (size_t i = 0; i < ARRAY_LEN(signers); i++) {
         if (json_object_get(declared, signers[i].made))
             word = signers[i].word;

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 int store_check_file(int fd, const char *path, struct err *err)
@@ -59,6 +61,49 @@ int store_path(const struct config_secret *s, char *to, size_t size, struct err 
     return n > 0 && (size_t)n < size ? 0 : err_set(err, ERR_LIMIT, "its path is too long");
 }
 
+/* ---- an SSH agent ---- */
+
+/* Ours or root's, unless we are root: another's would learn who logs in where. */
+static int check_agent(int fd, const char *path, struct err *err)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+        return err_sys(err, "%s", path);
+    if (geteuid() != 0 && peer.uid != geteuid() && peer.uid != 0)
+        return err_set(err, ERR_DENIED, "the agent at %s is uid %u's; it must be yours or root's",
+                       path, (unsigned)peer.uid);
+    return 0;
+}
+
+/* Asked for its list already: the vault reads that first. */
+static int open_agent(const struct config_secret *s, struct store_result *ret, struct err *err)
+{
+    static const unsigned char list[] = {0, 0, 0, 1, 11};
+    const char *path = s->socket ? s->socket : getenv("SSH_AUTH_SOCK");
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (path == NULL || path[0] != '/')
+        return err_set(err, ERR_UNREADY,
+                       "$SSH_AUTH_SOCK is not set where Durward was started; start an agent, or "
+                       "write 'socket'");
+    if (strlen(path) >= sizeof at.sun_path)
+        return err_set(err, ERR_LIMIT, "the path of its agent's socket is too long");
+    memcpy(at.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(err, "socket");
+    int r = connect(fd, (const struct sockaddr *)&at, sizeof at) < 0
+                ? err_sys(err, "no agent answers at %s", path)
+                : check_agent(fd, path, err);
+    if (r == 0 && send(fd, list, sizeof list, MSG_NOSIGNAL) != sizeof list)
+        r = err_sys(err, "the agent at %s", path);
+    if (r < 0)
+        close(fd);
+    else
+        *ret = (struct store_result){.fd = fd};
+    return r;
+}
+
 int store_open(const struct config_secret *s, struct store_result *ret, struct err *err)
 {
     char path[STORE_PATH_MAX];
@@ -69,6 +114,8 @@ int store_open(const struct config_secret *s, struct store_result *ret, struct e
         return store_command_start(s->command, -1, ret, err);
     case STORE_LOGIN:
         return login_file_open(s, ret, err);
+    case STORE_AGENT:
+        return open_agent(s, ret, err);
     case STORE_MINT:
     case STORE_ENV:
         break;

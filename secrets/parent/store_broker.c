@@ -128,11 +128,12 @@ int store_broker_message(struct store_broker *d, struct ipc *ch, struct msg *m,
         msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
         return -1;
     d->vault = ch;
-    bool ok = open_for(d, ch, req, find(list, n, name), &opened, &err) == 0;
+    const struct config_secret *s = find(list, n, name);
+    bool ok = open_for(d, ch, req, s, &opened, &err) == 0;
     msg_init(&reply, W_STORE_FD);
     msg_put_u32(&reply, req);
     msg_put_u8(&reply, ok);
-    msg_put_str(&reply, ok ? "" : err.text);
+    msg_put_str(&reply, !ok ? err.text : s->store == STORE_AGENT ? s->source : "");
     if (opened.fd >= 0)
         msg_put_fd(&reply, opened.fd);
     ipc_send(ch, &reply);

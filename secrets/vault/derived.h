@@ -49,6 +49,11 @@ bool derived_stays(const struct derived *m);
 /* The claims of such a token that its sandbox may see, with blanks between; NULL: of none is said.
  */
 const char *derived_claims(const struct derived *m);
+/* May an agent sign this text for it with its key (as SSH writes it), and how? 0, or -1 with err.
+ */
+struct ssh_signing;
+int derived_agent_may(const struct derived *m, struct slice key, uint32_t scheme, struct slice text,
+                      struct ssh_signing *ret, struct err *err) WUNUSED;
 /* No endpoint is asked: the inputs alone make the value. */
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs,
                              struct err *err);

@@ -119,6 +119,16 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
     return tls_sign(value, (uint16_t)scheme, text, out, err);
 }
 
+int derived_agent_may(const struct derived *m, struct slice key, uint32_t scheme, struct slice text,
+                      struct ssh_signing *ret, struct err *err)
+{
+    if (m->kind == DERIVED_SSH_KEY)
+        return ssh_login_may(key, text, ret, err);
+    if (m->kind == DERIVED_SSH_SIGNING_KEY)
+        return ssh_text_may(key, derived_text(m, SPEC_NAMESPACES), scheme, text, ret, err);
+    return err_set(err, ERR_DENIED, "it does not sign that");
+}
+
 void derived_forget(const struct derived *m)
 {
     if (m->scram)

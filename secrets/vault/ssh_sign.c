@@ -3,6 +3,7 @@
 #include "ssh_sign.h"
 
 #include "base64.h"
+#include "host_agent.h"
 #include "ssh_wire.h"
 #include "sshsig.h"
 
@@ -232,6 +233,10 @@ static int put_public(struct buf *out, const EVP_PKEY *key)
 
 int ssh_key_public(struct slice text, struct buf *out, struct err *err)
 {
+    if (host_agent_is(text))
+        return host_agent_public(text, out) < 0
+                   ? err_set(err, ERR_PARSE, "its agent's key cannot be read")
+                   : 0;
     EVP_PKEY *key = read_key(text, err);
     int r = key ? put_public(out, key) : -1;
     EVP_PKEY_free(key);
@@ -377,4 +382,49 @@ int ssh_key_sign_text(struct slice text, const char *namespaces, uint32_t flags,
     EVP_PKEY_free(key);
     ERR_clear_error();
     return r;
+}
+
+/* ---- where an agent has the key ---- */
+
+/* RSA with SHA-2, each other kind by its own algorithm. */
+static int way_of(struct slice key, struct slice algorithm, struct ssh_signing *ret)
+{
+    struct slice rest = key, type;
+    if (ssh_wire_string(&rest, &type) < 0 || algorithm.n >= sizeof ret->algorithm)
+        return -1;
+    memset(ret, 0, sizeof *ret);
+    memcpy(ret->algorithm, algorithm.p, algorithm.n);
+    if (!slice_eq_str(type, "ssh-rsa"))
+        return slice_eq(type, algorithm) ? 0 : -1;
+    ret->flags = slice_eq_str(algorithm, "rsa-sha2-256")   ? SSH_SIGN_SHA256
+                 : slice_eq_str(algorithm, "rsa-sha2-512") ? SSH_SIGN_SHA512
+                                                           : 0;
+    return ret->flags ? 0 : -1;
+}
+
+int ssh_login_may(struct slice key, struct slice text, struct ssh_signing *ret, struct err *err)
+{
+    struct slice algorithm, public;
+    if (read_login(text, &algorithm, &public) < 0)
+        return err_set(err, ERR_DENIED, "that is nothing which a login signs");
+    return !slice_eq(public, key) || way_of(key, algorithm, ret) < 0
+               ? err_set(err, ERR_DENIED, "that is a login with another key")
+               : 0;
+}
+
+int ssh_text_may(struct slice key, const char *namespaces, uint32_t flags, struct slice text,
+                 struct ssh_signing *ret, struct err *err)
+{
+    struct sshsig read;
+    struct slice rest = key, type;
+    if (sshsig_read(text, &read) < 0)
+        return err_set(err, ERR_DENIED, "that is no text of SSHSIG");
+    if (!is_one_of(namespaces, read.space))
+        return err_set(err, ERR_DENIED, "its key signs in no namespace '%.*s'", SL(read.space));
+    if (ssh_wire_string(&rest, &type) == 0 && slice_eq_str(type, "ssh-rsa"))
+        type = flags & SSH_SIGN_SHA256   ? SLICE("rsa-sha2-256")
+               : flags & SSH_SIGN_SHA512 ? SLICE("rsa-sha2-512")
+                                         : SLICE("");
+    return way_of(key, type, ret) < 0 ? err_set(err, ERR_DENIED, "an RSA key signs with SHA-2 only")
+                                      : 0;
 }

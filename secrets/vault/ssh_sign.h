@@ -22,4 +22,15 @@ enum { SSH_SIGN_SHA256 = 2, SSH_SIGN_SHA512 = 4 };
 int ssh_key_sign_text(struct slice key, const char *namespaces, uint32_t flags, struct slice text,
                       struct buf *out, struct err *err) WUNUSED;
 
+/* The same questions where an agent has the key, of which `key` is the public half as SSH writes
+ * it: may it sign that, and how is it asked to? */
+struct ssh_signing {
+    char algorithm[64];
+    uint32_t flags; /* of the agent's protocol */
+};
+int ssh_login_may(struct slice key, struct slice text, struct ssh_signing *ret,
+                  struct err *err) WUNUSED;
+int ssh_text_may(struct slice key, const char *namespaces, uint32_t flags, struct slice text,
+                 struct ssh_signing *ret, struct err *err) WUNUSED;
+
 #endif

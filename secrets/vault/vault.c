@@ -7,6 +7,7 @@
 #include "proc.h"
 #include "role_run.h"
 #include "secret_list.h"
+#include "host_agent.h"
 #include "vault_internal.h"
 #include "wire.h"
 
@@ -307,7 +308,7 @@ static int on_store_fd(struct vault *v, struct msg *m)
 {
     uint32_t req;
     uint8_t ok;
-    char why[WHY_MAX];
+    char why[HOST_AGENT_KEY_MAX];
     int fd = -1;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
         msg_get_str(m, why, sizeof why) < 0 || (ok && msg_get_fd(m, &fd) < 0))
@@ -317,6 +318,8 @@ static int on_store_fd(struct vault *v, struct msg *m)
             close(fd);
         return -1;
     }
+    if (vault_agent_opened(v, req, fd, why))
+        return 0;
     for (size_t i = 0; i < v->n; i++)
         if (vault_entry_opened(v->secrets[i].entry, req, fd, why))
             return 0;
@@ -382,7 +385,7 @@ static int add_secret(struct vault *v, struct msg *m)
     if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u8(m, &store) < 0 ||
         msg_get_u32(m, &ttl) < 0 || msg_get_u8(m, &lines) < 0 || lines > 1)
         return -1;
-    if (name[0] == 0 || store < STORE_ENV || store > STORE_MINT ||
+    if (name[0] == 0 || store < STORE_ENV || store > STORE_AGENT || store == STORE_LOGIN ||
         vault_index(v, slice_str(name)) < v->n)
         return -1;
     if (store == STORE_MINT &&
@@ -506,6 +509,7 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
     }
     LIST_INIT(&v->list);
     LIST_INIT(&v->tries);
+    LIST_INIT(&v->host_signs);
     v->base = base;
     v->confine = confine;
     v->fetcher = fetcher;
@@ -542,6 +546,7 @@ void vault_free(struct vault *v)
     captured_free(v->captured);
     vault_home_free(v);
     vault_tries_free(v);
+    vault_agent_free(v);
     for (size_t i = 0; i < v->n; i++) /* what waits for other entries first */
         vault_mint_stop(v, v->secrets[i].entry);
     for (size_t i = 0; i < v->n; i++) {

@@ -3,6 +3,7 @@
 #include "vault_entry.h"
 
 #include "env_block.h"
+#include "host_agent.h"
 #include "secret_value.h"
 
 #include <errno.h>
@@ -46,12 +47,13 @@ struct vault_entry {
     int fd;
     struct secret *raw; /* being read, SECRET_MAX bytes of room */
     size_t got;
-    bool kept;    /* alive, by the timer `timeout` while it is IDLE */
-    bool down;    /* the last fetch failed */
-    bool again;   /* it changed while it was being read */
-    bool refused; /* its value, which is made anew before its time */
-    bool whole;   /* end of file was seen */
-    bool exited;  /* the command is gone */
+    bool kept;                    /* alive, by the timer `timeout` while it is IDLE */
+    bool down;                    /* the last fetch failed */
+    bool again;                   /* it changed while it was being read */
+    bool refused;                 /* its value, which is made anew before its time */
+    bool whole;                   /* end of file was seen */
+    bool exited;                  /* the command is gone */
+    char key[HOST_AGENT_KEY_MAX]; /* AGENT: which one */
     TAILQ_HEAD(, vault_wait) waits;
 };
 
@@ -213,6 +215,24 @@ static void finish(struct vault_entry *e)
         fail(e, err.text);
 }
 
+/* Of an agent's list, once all of it is here, the key that the configuration names. False: more is
+ * to come. */
+static bool finish_agent(struct vault_entry *e)
+{
+    struct err err = {0};
+    struct slice list;
+    size_t n;
+    int r = host_agent_next((struct slice){(char *)secret_bytes(e->raw), e->got}, &list, &n);
+    if (r == 0)
+        return false;
+    struct secret *value = r > 0 ? host_agent_find(list, slice_str(e->key), &err) : NULL;
+    if (value)
+        succeed(e, value);
+    else
+        fail(e, r < 0 ? "its agent's list of keys is too long" : err.text);
+    return true;
+}
+
 /* A file is read from its start, wherever the descriptor stands. */
 static ssize_t read_more(const struct vault_entry *e, void *to, size_t n)
 {
@@ -252,6 +272,11 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     int r = drain(e);
     if (r < 0)
         return;
+    if (e->store == STORE_AGENT) {
+        if (!finish_agent(e) && r == 1)
+            fail(e, "its agent ended the connection");
+        return;
+    }
     e->whole = e->whole || r == 1 || e->exited;
     if (e->whole && (e->exited || e->store == STORE_FILE))
         finish(e);
@@ -274,6 +299,7 @@ static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         return;
     }
     fail(e, e->store == STORE_COMMAND ? "its command did not end within 30 s"
+            : e->store == STORE_AGENT ? "its agent did not answer within 30 s"
                                       : "its store could not be opened within 30 s");
 }
 
@@ -458,6 +484,7 @@ bool vault_entry_opened(struct vault_entry *e, uint32_t req, int fd, const char 
         return true;
     }
     e->fd = fd;
+    snprintf(e->key, sizeof e->key, "%s", why);
     e->raw = secret_alloc(SECRET_MAX);
     if (e->raw == NULL) {
         fail(e, "no memory for a secret");

@@ -18,6 +18,7 @@ enum vault_state { VAULT_EMPTY, VAULT_READY, VAULT_ENDED };
 struct minting;
 struct vault_home;
 struct tried;
+struct host_sign;
 
 /* How often an endpoint is asked because a server refused what it gave (vault_renew.c). */
 struct vault_turn {
@@ -68,6 +69,8 @@ struct vault {
     LIST_HEAD(, channel) list;
     LIST_HEAD(, tried) tries; /* vault_try.c */
     unsigned n_tries;
+    LIST_HEAD(, host_sign) host_signs; /* vault_agent.c */
+    unsigned n_host_signs;
     int down; /* secrets that cannot be read */
 };
 
@@ -126,6 +129,14 @@ void vault_home_free(struct vault *v);
 /* vault_try.c: W_SECRET_TRY of the parent. 0, or -1 when the message is bad. */
 int vault_try(struct vault *v, struct msg *m);
 void vault_tries_free(struct vault *v);
+
+/* vault_agent.c: a text by the agent that has this value's key: W_SIGNED is sent later. -1 with
+ * err: it may not be signed, or cannot be asked for. */
+int vault_agent_sign(struct channel *c, uint32_t req, const struct derived *d, struct slice value,
+                     uint32_t scheme, struct slice text, struct err *err);
+/* The parent's answer: true when it was for such a signature; takes fd then. */
+bool vault_agent_opened(struct vault *v, uint32_t req, int fd, const char *why);
+void vault_agent_free(struct vault *v);
 
 /* A request of a channel that waits for an entry; freed with the channel. */
 struct asked {

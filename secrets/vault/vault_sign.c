@@ -1,5 +1,6 @@
 /* Signing for injectors: the key stays here. */
 #include "aws_sign.h"
+#include "host_agent.h"
 #include "secret_client.h"
 #include "ssh_sign.h"
 #include "tls_sign.h"
@@ -128,8 +129,12 @@ static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const c
     buf_init(&out, SECRET_CLIENT_SIGNATURE_MAX);
     if (value == NULL)
         answer(c, req, NULL, why);
-    else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,
-                          &err) < 0)
+    else if (host_agent_is(secret_slice(value))) {
+        if (vault_agent_sign(c, req, d, secret_slice(value), t->scheme,
+                             (struct slice){t->text, t->n}, &err) < 0)
+            answer(c, req, NULL, err.text);
+    } else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,
+                            &err) < 0)
         answer(c, req, NULL, err.text);
     else
         answer_bytes(c, req, true, buf_slice(&out));

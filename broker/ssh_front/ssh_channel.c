@@ -74,10 +74,8 @@ void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct r
 static void deny(struct ssh_channel_of *h, const char *code, const struct rule *rule)
 {
     char words[200];
-    bool old_scp = h->facts.verb == SSH_EXEC && strncmp(h->facts.text, "scp -", 5) == 0;
     ssh_channel_note(h, code, rule, "");
-    snprintf(words, sizeof words, "denied: %s",
-             old_scp ? "files go by sftp here (scp -s)" : words_of(code));
+    snprintf(words, sizeof words, "denied: %s", words_of(code));
     ssh_channel_say(h, code, words, REFUSED_STATUS);
 }
 
@@ -106,6 +104,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
     case BROKER_STATUS:
         if (ssh_status_get(s, &h->status) < 0)
             return -1;
+        ssh_sftp_status(h);
         h->has_status = true;
         break;
     case BROKER_REFUSED:
@@ -176,22 +175,44 @@ static void decide_path(struct ssh_channel_of *h, struct decision *ret)
         memcpy(h->facts.text, path, sizeof path);
 }
 
+/* A command that scp gives its server is none to us: what it asks for is files. */
+static bool decide_scp(struct ssh_channel_of *h, struct scp_command *scp, struct decision *ret)
+{
+    struct decision files;
+    const struct ssh_facts asked = h->facts;
+    if (h->facts.verb != SSH_EXEC || h->facts.term[0] ||
+        scp_command_read(slice_str(h->facts.text), scp) < 0)
+        return false;
+    h->facts.verb = SSH_SFTP;
+    h->facts.text[0] = 0;
+    decide(h, &files);
+    if (files.verdict == VERDICT_DENY)
+        h->facts = asked;
+    else
+        *ret = files;
+    return files.verdict != VERDICT_DENY;
+}
+
 static void ask(struct ssh_channel_of *h)
 {
     struct decision d;
+    struct scp_command scp;
     struct buf facts;
+    bool old = false;
     if (h->facts.verb == 0) {
         h->facts.verb = SSH_EXEC;
         deny(h, "ssh_command", NULL);
         return;
     }
     decide_path(h, &d);
+    if (d.verdict == VERDICT_DENY)
+        old = decide_scp(h, &scp, &d);
     if (d.verdict == VERDICT_DENY) {
         deny(h, d.code, d.rule);
         return;
     }
     buf_init(&facts, SSH_FACTS_MAX);
-    if (ssh_push_begin(h, d.rule) == 0 && ssh_sftp_begin(h, d.rule) == 0 &&
+    if (ssh_push_begin(h, d.rule) == 0 && ssh_sftp_begin(h, d.rule, old ? &scp : NULL) == 0 &&
         ssh_facts_put(&h->facts, &facts) == 0)
         h->stream = front_open(h->connection->of->front, &h->connection->at, buf_slice(&facts),
                                &stream_ops, h);
@@ -229,7 +250,11 @@ static int on_pty(ssh_session session UNUSED, ssh_channel channel UNUSED, const 
 {
     struct ssh_channel_of *h = arg;
     size_t n = strlen(term);
-    if (h->state != CHANNEL_OPEN || n == 0 || n > SSH_TERM_MAX || x < 0 || y < 0)
+    if (n == 0) { /* a client that has none has a terminal nevertheless */
+        term = "dumb";
+        n = 4;
+    }
+    if (h->state != CHANNEL_OPEN || n > SSH_TERM_MAX || x < 0 || y < 0)
         return -1;
     for (size_t i = 0; i < n; i++)
         if (!ascii_is_alnum(term[i]) && strchr("-_.+", term[i]) == NULL)

@@ -37,8 +37,13 @@ static int log_in(struct ssh_connection *c, const char *user)
     return SSH_AUTH_SUCCESS;
 }
 
-static int on_none(ssh_session session UNUSED, const char *user, void *arg)
+/* A client of libssh2 is told what else there is: libgit2, which asks so only for that list, gives
+ * up where it is let in without. */
+static int on_none(ssh_session session, const char *user, void *arg)
 {
+    const char *client = ssh_get_clientbanner(session);
+    if (client && strncmp(client, "SSH-2.0-libssh2", 15) == 0)
+        return SSH_AUTH_DENIED;
     return log_in(arg, user);
 }
 
@@ -47,6 +52,16 @@ static int on_password(ssh_session session UNUSED, const char *user, const char 
                        void *arg)
 {
     return log_in(arg, user);
+}
+
+/* So is a key: a client that has one of its own asks with that alone, and may never ask for
+ * nothing. At first it only asks whether that would do. */
+static int on_key(ssh_session session UNUSED, const char *user, ssh_key key UNUSED, char state,
+                  void *arg)
+{
+    if (state == SSH_PUBLICKEY_STATE_VALID)
+        return log_in(arg, user);
+    return state == SSH_PUBLICKEY_STATE_NONE ? SSH_AUTH_SUCCESS : SSH_AUTH_DENIED;
 }
 
 static ssh_channel on_open(ssh_session session UNUSED, void *arg)
@@ -80,7 +95,8 @@ static int on_message(ssh_session session UNUSED, ssh_message m, void *arg)
 
 static void on_global(ssh_session session UNUSED, ssh_message m, void *arg)
 {
-    ssh_refuse_other(arg, "ssh_forwarding", "forwarding of a port back");
+    if (ssh_message_subtype(m) != SSH_GLOBAL_REQUEST_KEEPALIVE) /* any answer will do */
+        ssh_refuse_other(arg, "ssh_forwarding", "forwarding of a port back");
     ssh_message_reply_default(m);
 }
 
@@ -130,11 +146,13 @@ static int set_up(struct ssh_connection *c, int fd)
         (struct ssh_server_callbacks_struct){.userdata = c,
                                              .auth_none_function = on_none,
                                              .auth_password_function = on_password,
+                                             .auth_pubkey_function = on_key,
                                              .channel_open_request_session_function = on_open};
     c->common = (struct ssh_callbacks_struct){.userdata = c, .global_request_function = on_global};
     ssh_callbacks_init(&c->server);
     ssh_callbacks_init(&c->common);
-    ssh_set_auth_methods(c->session, SSH_AUTH_METHOD_NONE | SSH_AUTH_METHOD_PASSWORD);
+    ssh_set_auth_methods(c->session, SSH_AUTH_METHOD_NONE | SSH_AUTH_METHOD_PASSWORD |
+                                         SSH_AUTH_METHOD_PUBLICKEY);
     ssh_set_message_callback(c->session, on_message, c);
     if (ssh_set_server_callbacks(c->session, &c->server) != SSH_OK ||
         ssh_set_callbacks(c->session, &c->common) != SSH_OK || exchange(c) < 0)

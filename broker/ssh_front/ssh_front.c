@@ -17,14 +17,14 @@ static void front_accept(struct front *f, const struct authority *at, int fd)
         ssh_connection_new(f->self, at, fd);
 }
 
-static int set_key(struct ssh_front *s, struct slice key)
+static int set_key(struct ssh_front *s, struct slice key, enum host_key_kind kind)
 {
     ssh_key imported = NULL;
     struct buf text;
     if (key.n != HOST_KEY_SEED)
         return -1;
     buf_init_wiped(&text, 2048);
-    int r = host_key_private((const unsigned char *)key.p, &text) < 0 ||
+    int r = host_key_private((const unsigned char *)key.p, kind, &text) < 0 ||
                     buf_append(&text, "", 1) < 0 ||
                     ssh_pki_import_privkey_base64((const char *)buf_data(&text), NULL, NULL, NULL,
                                                   &imported) != SSH_OK ||
@@ -54,7 +54,7 @@ static int front_loaded(struct front *f, struct slice key, struct err *err)
         ssh_bind_options_set(s.bind, SSH_BIND_OPTIONS_HMAC_C_S, ssh_pump_macs) != SSH_OK ||
         ssh_bind_options_set(s.bind, SSH_BIND_OPTIONS_HMAC_S_C, ssh_pump_macs) != SSH_OK ||
         ssh_bind_options_set(s.bind, SSH_BIND_OPTIONS_BANNER, "Durward") != SSH_OK ||
-        set_key(&s, key) < 0)
+        set_key(&s, key, HOST_KEY_ED25519) < 0 || set_key(&s, key, HOST_KEY_ECDSA) < 0)
         return err_set(err, ERR_INTERNAL, "libssh cannot be set up");
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "front.h"
 #include "push_stream.h"
+#include "scp_session.h"
 #include "ssh_facts.h"
 #include "ssh_pump.h"
 
@@ -117,14 +118,18 @@ bool ssh_push_turn(struct ssh_channel_of *h);
 bool ssh_push_refused(const struct ssh_channel_of *h);
 void ssh_push_end(struct ssh_channel_of *h);
 
-/* ssh_sftp.c: the subsystem sftp. 0, or -1: memory is out. */
-int ssh_sftp_begin(struct ssh_channel_of *h, const struct rule *rule);
+/* ssh_sftp.c: the subsystem sftp, also for a client that asked for scp as it was (else NULL). 0, or
+ * -1: memory is out. */
+int ssh_sftp_begin(struct ssh_channel_of *h, const struct rule *rule,
+                   const struct scp_command *scp);
 /* The back's words: where the server begins, and replies. -1: they are none. */
 int ssh_sftp_opened(struct ssh_channel_of *h, struct slice s);
 int ssh_sftp_down(struct ssh_channel_of *h, struct slice s);
 void ssh_sftp_up(struct ssh_channel_of *h); /* what the client asks, as long as the back takes it */
 void ssh_sftp_again(
     struct ssh_channel_of *h); /* that waited for the client, which has its answers */
+/* How that ended, in place of how the server's subsystem did. */
+void ssh_sftp_status(struct ssh_channel_of *h);
 void ssh_sftp_end(struct ssh_channel_of *h);
 
 /* What was asked beside a command: on record as refused. */

@@ -2,6 +2,7 @@
  * and so are the replies. What is refused is answered here. */
 #include "ssh_front.h"
 
+#include "scp_session.h"
 #include "sftp_ask.h"
 #include "ssh_wire.h"
 
@@ -33,9 +34,12 @@ struct sftp_client {
     uint32_t extensions;
     unsigned refusals;
     char home[SSH_FILE_PATH_MAX + 1];
+    struct scp_session *scp;  /* the client speaks scp's protocol, and this speaks SFTP for it */
+    struct buf said, replies; /* by the client; for that */
+    bool scp_waits, scp_over;
 };
 
-int ssh_sftp_begin(struct ssh_channel_of *h, const struct rule *rule)
+int ssh_sftp_begin(struct ssh_channel_of *h, const struct rule *rule, const struct scp_command *scp)
 {
     if (h->facts.verb != SSH_SFTP)
         return 0;
@@ -44,6 +48,14 @@ int ssh_sftp_begin(struct ssh_channel_of *h, const struct rule *rule)
         return -1;
     s->policy = policy_ref(h->connection->of->front->policy);
     s->rule = rule;
+    s->scp = scp ? scp_session_new(scp) : NULL;
+    if (scp && s->scp == NULL) {
+        policy_free(s->policy);
+        free(s);
+        return -1;
+    }
+    buf_init(&s->said, SCP_CLIENT_MAX);
+    buf_init(&s->replies, SFTP_SPACE);
     buf_init(&s->in, SFTP_REQUEST_MAX + 4 + CHUNK);
     buf_init(&s->up, SFTP_REQUEST_MAX + 4 + CHUNK);
     buf_init(&s->down, SFTP_SPACE);
@@ -62,8 +74,17 @@ void ssh_sftp_end(struct ssh_channel_of *h)
     buf_free(&s->in);
     buf_free(&s->up);
     buf_free(&s->down);
+    buf_free(&s->said);
+    buf_free(&s->replies);
+    scp_session_free(s->scp);
     policy_free(s->policy);
     free(s);
+}
+
+/* Where what is replied to the client goes. */
+static struct buf *replies_of(struct ssh_channel_of *h)
+{
+    return h->sftp->scp ? &h->sftp->replies : &h->out;
 }
 
 /* ---- refusals ---- */
@@ -77,7 +98,7 @@ static void give_up(struct ssh_channel_of *h, const char *code, const char *word
 static void answer(struct ssh_channel_of *h, uint32_t id, enum sftp_status status, const char *text)
 {
     h->aside = false;
-    if (sftp_status_write(id, status, text, &h->out) < 0)
+    if (sftp_status_write(id, status, text, replies_of(h)) < 0)
         give_up(h, "memory", "memory is out");
 }
 
@@ -111,7 +132,8 @@ static void greet(struct ssh_channel_of *h)
         return;
     s->answered = true;
     h->aside = false;
-    if (sftp_hello_write(s->extensions | 1u << SFTP_LIMITS | 1u << SFTP_EXPAND_PATH, &h->out) < 0)
+    if (sftp_hello_write(s->extensions | 1u << SFTP_LIMITS | 1u << SFTP_EXPAND_PATH,
+                         replies_of(h)) < 0)
         give_up(h, "memory", "memory is out");
 }
 
@@ -177,7 +199,7 @@ static void ask(struct ssh_channel_of *h, struct sftp_request *q)
     enum sftp_kind kind = sftp_ask(q, &asked);
     if (q->op == SFTP_LIMITS) {
         h->aside = false;
-        if (sftp_limits_write(q->id, &h->out) < 0)
+        if (sftp_limits_write(q->id, replies_of(h)) < 0)
             give_up(h, "memory", "memory is out");
     } else if (q->op == SFTP_SYMLINK) {
         refuse(h, q, "symlink", "file_symlink");
@@ -200,7 +222,7 @@ static bool take_packet(struct ssh_channel_of *h)
     struct sftp_request q;
     struct slice body;
     size_t n;
-    s->waits = buf_len(&h->out) > ANSWERS_MAX;
+    s->waits = buf_len(replies_of(h)) > ANSWERS_MAX;
     if (s->waits || s->n_slots == SFTP_SLOTS || (s->greeted && !s->answered))
         return false;
     int r = sftp_packet_next(buf_slice(&s->in), SFTP_REQUEST_MAX, &body, &n);
@@ -223,14 +245,44 @@ static bool take_packet(struct ssh_channel_of *h)
     return h->state == CHANNEL_RUNNING;
 }
 
-static bool read_some(struct ssh_channel_of *h)
+static bool read_into(struct ssh_channel_of *h, struct buf *b)
 {
-    struct sftp_client *s = h->sftp;
-    unsigned char *to = buf_room(&s->in) >= CHUNK ? buf_space(&s->in, CHUNK) : NULL;
+    unsigned char *to = buf_room(b) >= CHUNK ? buf_space(b, CHUNK) : NULL;
     int n = to ? ssh_channel_read_nonblocking(h->channel, to, CHUNK, 0) : 0;
     if (n > 0)
-        buf_commit(&s->in, (size_t)n);
+        buf_commit(b, (size_t)n);
     return n > 0;
+}
+
+/* What an old scp says becomes packets as if its client had sent them. */
+static bool run_scp(struct ssh_channel_of *h)
+{
+    struct sftp_client *s = h->sftp;
+    bool came = read_into(h, &s->said);
+    size_t before = buf_len(&s->in);
+    const struct scp_io io = {.client = &s->said,
+                              .replies = &s->replies,
+                              .out = &h->out,
+                              .requests = &s->in,
+                              .eof = !came && ssh_channel_is_eof(h->channel)};
+    h->aside = false;
+    s->scp_over = scp_session_run(s->scp, &io);
+    s->scp_waits = buf_len(&h->out) >= SCP_OUT_MAX;
+    return came || buf_len(&s->in) > before;
+}
+
+static bool read_some(struct ssh_channel_of *h)
+{
+    return h->sftp->scp ? run_scp(h) : read_into(h, &h->sftp->in);
+}
+
+/* The client says no more, and nothing of it is on its way. */
+static bool is_said(struct ssh_channel_of *h)
+{
+    struct sftp_client *s = h->sftp;
+    return s->scp ? s->scp_over
+                  : !s->waits && s->n_slots < SFTP_SLOTS && s->greeted == s->answered &&
+                        ssh_channel_is_eof(h->channel);
 }
 
 void ssh_sftp_up(struct ssh_channel_of *h)
@@ -244,8 +296,7 @@ void ssh_sftp_up(struct ssh_channel_of *h)
         if (h->state != CHANNEL_RUNNING || h->stream == NULL)
             return;
         if (buf_len(&s->up) == 0 && !read_some(h)) {
-            if (!s->waits && s->n_slots < SFTP_SLOTS && s->greeted == s->answered &&
-                ssh_channel_is_eof(h->channel))
+            if (is_said(h))
                 h->eof_sent = broker_stream_send(h->stream, BROKER_END, SLICE("")) > 0;
             return;
         }
@@ -254,8 +305,15 @@ void ssh_sftp_up(struct ssh_channel_of *h)
 
 void ssh_sftp_again(struct ssh_channel_of *h)
 {
-    if (h->sftp->waits && buf_len(&h->out) <= ANSWERS_MAX)
+    const struct sftp_client *s = h->sftp;
+    if ((s->scp ? s->scp_waits : s->waits) && buf_len(&h->out) <= ANSWERS_MAX)
         ssh_pump_soon(h->connection->pump);
+}
+
+void ssh_sftp_status(struct ssh_channel_of *h)
+{
+    if (h->sftp && h->sftp->scp)
+        h->status = (struct ssh_status){.status = scp_session_status(h->sftp->scp)};
 }
 
 /* ---- the back ---- */
@@ -285,7 +343,7 @@ static int take_reply(struct ssh_channel_of *h, struct slice body)
     c->n_slots--;
     r.id = c->slots[r.id].id;
     h->aside = false;
-    return sftp_reply_write(&r, &h->out);
+    return sftp_reply_write(&r, replies_of(h));
 }
 
 int ssh_sftp_down(struct ssh_channel_of *h, struct slice s)

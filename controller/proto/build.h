@@ -12,7 +12,8 @@
  *   home:str           the home directory inside (a tmpfs unless a bind covers it)
  *   user:str           login name shown in the sandbox's /etc/passwd
  *   n × githost:str    hosts whose ssh remotes git rewrites to https
- *   host_key:str       the public host key of its brokers, "" where it has none
+ *   n × sshhost:str    its brokers' servers, as known_hosts names them
+ *   2 × host_key:str   the public host keys of its brokers (host_key.h), "" where it has none
  *   signs:u8           1: it has an SSH agent, and git signs with it
  *   spec:              image, root, limits, backend and volumes (sandbox_spec.h)
  *

@@ -182,12 +182,19 @@ static int write_gitconfig(int etc, const struct plan *p, struct err *err)
     return put_buf(etc, "gitconfig", &b, bad, err);
 }
 
-/* What shows itself by a host key is a broker of ours, whatever name it was asked for. */
+/* What shows itself by a host key is a broker of ours, whatever name it was asked for. Libraries
+ * that compare names byte by byte find those of the rules. */
 static int write_known_hosts(int at, const char *name, const struct plan *p, struct err *err)
 {
     struct buf b;
     buf_init(&b, TEXT_MAX);
-    int bad = buf_printf(&b, "* %s\n", p->host_key);
+    int bad = 0;
+    for (int k = 0; k < HOST_KEY_KINDS; k++) {
+        for (unsigned i = 0; i < p->nsshhosts; i++)
+            bad |= buf_printf(&b, "%s %s\n", p->sshhosts[i], p->host_keys[k]);
+        if (p->host_keys[k][0])
+            bad |= buf_printf(&b, "* %s\n", p->host_keys[k]);
+    }
     return put_buf(at, name, &b, bad, err);
 }
 

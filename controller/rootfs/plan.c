@@ -158,12 +158,14 @@ static int read_binds(struct msg *m, struct plan *p, struct err *err)
 }
 
 /* It becomes a line of a file. */
-static bool host_key_ok(const char *s)
+static bool host_key_ok(const char *s, enum host_key_kind kind)
 {
+    struct slice type =
+        kind == HOST_KEY_ED25519 ? SLICE("ssh-ed25519 ") : SLICE("ecdsa-sha2-nistp256 ");
     size_t n = strlen(s);
-    return n == 0 || (strncmp(s, "ssh-ed25519 ", 12) == 0 &&
-                      strspn(s + 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                     "0123456789+/=") == n - 12);
+    return n == 0 || (slice_starts(slice_str(s), type) &&
+                      strspn(s + type.n, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                         "0123456789+/=") == n - type.n);
 }
 
 static int read_githosts(struct msg *m, struct plan *p, struct err *err)
@@ -177,6 +179,37 @@ static int read_githosts(struct msg *m, struct plan *p, struct err *err)
             return err_set(err, ERR_PARSE, "W_BUILD: a git host is not a host name");
         p->githosts[p->ngithosts] = slice_dup(slice_str(host));
         if (p->githosts[p->ngithosts++] == NULL)
+            return err_set(err, ERR_INTERNAL, "out of memory");
+    }
+    return 0;
+}
+
+/* It becomes a name in a line of a file. */
+static bool ssh_host_ok(const char *s)
+{
+    char host[256];
+    size_t n = strcspn(s, "]");
+    if (*s != '[')
+        return host_ok(s);
+    if (n < 2 || n > sizeof host || s[n] != ']' || s[n + 1] != ':' || s[n + 2] == 0 ||
+        strlen(s + n + 2) > 5 || strspn(s + n + 2, "0123456789") != strlen(s + n + 2))
+        return false;
+    memcpy(host, s + 1, n - 1);
+    host[n - 1] = 0;
+    return host_ok(host);
+}
+
+static int read_sshhosts(struct msg *m, struct plan *p, struct err *err)
+{
+    uint32_t n;
+    char host[300];
+    if (read_count(m, "hosts of ssh", PLAN_SSHHOSTS_MAX, &n, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (msg_get_str(m, host, sizeof host) < 0 || !ssh_host_ok(host))
+            return err_set(err, ERR_PARSE, "W_BUILD: a host of ssh is none");
+        p->sshhosts[p->nsshhosts] = slice_dup(slice_str(host));
+        if (p->sshhosts[p->nsshhosts++] == NULL)
             return err_set(err, ERR_INTERNAL, "out of memory");
     }
     return 0;
@@ -205,10 +238,12 @@ static int read_all(struct msg *m, struct plan *p, char *id, struct err *err)
         return -1;
     if (msg_get_str(m, p->user, sizeof p->user) < 0 || !user_ok(p->user))
         return err_set(err, ERR_PARSE, "W_BUILD: the login name is malformed");
-    if (read_githosts(m, p, err) < 0)
+    if (read_githosts(m, p, err) < 0 || read_sshhosts(m, p, err) < 0)
         return -1;
-    if (msg_get_str(m, p->host_key, sizeof p->host_key) < 0 || !host_key_ok(p->host_key))
-        return err_set(err, ERR_PARSE, "W_BUILD: the host key is malformed");
+    for (int k = 0; k < HOST_KEY_KINDS; k++)
+        if (msg_get_str(m, p->host_keys[k], sizeof p->host_keys[k]) < 0 ||
+            !host_key_ok(p->host_keys[k], (enum host_key_kind)k))
+            return err_set(err, ERR_PARSE, "W_BUILD: a host key is malformed");
     if (msg_get_u8(m, &signs) < 0 || signs > 1)
         return err_set(err, ERR_PARSE, "W_BUILD: whether it signs is not said");
     p->signs = signs;
@@ -244,6 +279,8 @@ void plan_free(struct plan *p)
     }
     for (unsigned i = 0; i < p->ngithosts; i++)
         free(p->githosts[i]);
+    for (unsigned i = 0; i < p->nsshhosts; i++)
+        free(p->sshhosts[i]);
     free(p->home);
     free(p);
 }

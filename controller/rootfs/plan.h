@@ -6,6 +6,7 @@
 #define DURWARD_PLAN_H
 
 #include "err.h"
+#include "host_key.h"
 #include "idmap.h"
 #include "ipc_msg.h"
 #include "sandbox_spec.h"
@@ -16,6 +17,7 @@ enum {
     PLAN_PORTS_MAX = 24,
     PLAN_BINDS_MAX = 64,
     PLAN_GITHOSTS_MAX = 256,
+    PLAN_SSHHOSTS_MAX = 256,
     PLAN_SERVER_THREADS = 4, /* of each process that serves a view or a volume */
     PLAN_GVISOR_TASKS = 256, /* of gVisor's kernel, its file server and what starts them */
 };
@@ -42,8 +44,10 @@ struct plan {
     char user[33];
     char *githosts[PLAN_GITHOSTS_MAX];
     unsigned ngithosts;
-    char host_key[128]; /* of its brokers, as known_hosts has it; "": none */
-    bool signs;         /* it has an SSH agent */
+    char *sshhosts[PLAN_SSHHOSTS_MAX]; /* "HOST" or "[HOST]:PORT" */
+    unsigned nsshhosts;
+    char host_keys[HOST_KEY_KINDS][192]; /* of its brokers, as known_hosts has them; "": none */
+    bool signs;                          /* it has an SSH agent */
     struct sandbox_spec sandbox_spec;
     unsigned held; /* not of the message: limits that a control group holds (cgroup.h) */
 };

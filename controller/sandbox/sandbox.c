@@ -94,6 +94,7 @@ void sandbox_plan_done(struct sandbox_plan *p)
     run_request_done(&p->request);
     strlist_done(&p->env);
     strlist_done(&p->git_hosts);
+    strlist_done(&p->ssh_hosts);
     for (size_t i = 0; i < p->n_placeholders; i++) {
         free(p->placeholders[i].placeholder);
         free(p->placeholders[i].secret);
@@ -295,7 +296,9 @@ static int send_build(const struct sandbox *s)
     msg_put_str(&m, r->home);
     msg_put_str(&m, r->user);
     strlist_put(&s->plan.git_hosts, &m);
-    msg_put_str(&m, s->plan.host_key);
+    strlist_put(&s->plan.ssh_hosts, &m);
+    for (int k = 0; k < HOST_KEY_KINDS; k++)
+        msg_put_str(&m, s->plan.host_keys[k]);
     msg_put_u8(&m, s->plan.signs);
     sandbox_spec_put(&s->plan.sandbox_spec, &m);
     return ipc_send(s->owner->builder, &m);

@@ -37,7 +37,13 @@ enum sandbox_state {
     SANDBOX_GONE
 };
 
-enum { HOST_KEY_TEXT = 128, SANDBOX_ID_MAX = 64, SANDBOX_PORTS_MAX = 24, SANDBOX_SEED = 16 };
+enum {
+    HOST_KEY_TEXT = 192,
+    SANDBOX_ID_MAX = 64,
+    SANDBOX_PORTS_MAX = 24,
+    SANDBOX_SEED = 16,
+    SANDBOX_SSH_HOSTS = 200
+};
 
 struct sandbox_placeholder {
     char *placeholder, *secret; /* owned */
@@ -52,14 +58,14 @@ struct sandbox_plan {
     size_t n_placeholders;
     uint16_t ports[SANDBOX_PORTS_MAX];
     size_t n_ports;
-    struct strlist git_hosts;
+    struct strlist git_hosts, ssh_hosts;
     struct sandbox_spec sandbox_spec;        /* image, root and limits */
     unsigned names;                          /* synthetic names it may have */
     unsigned char seed[SANDBOX_SEED];        /* its placeholders are made from it, */
     unsigned char broker_key[HOST_KEY_SEED]; /* and the host key of its brokers (host_key.h); */
-    char host_key[HOST_KEY_TEXT];            /* the public half of that */
-    json_t *labels;                          /* an object of texts, or NULL: none */
-    bool signs;                              /* its policy signs for it: it has an SSH agent */
+    char host_keys[HOST_KEY_KINDS][HOST_KEY_TEXT]; /* the public halves of that */
+    json_t *labels;                                /* an object of texts, or NULL: none */
+    bool signs; /* its policy signs for it: it has an SSH agent */
     /* Kept by the daemon: it has no command of its own, runs once it is tested, and what
      * durward-init says from then on goes to owner->said. */
     bool kept;

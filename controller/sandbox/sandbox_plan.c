@@ -132,6 +132,18 @@ static int make_git_hosts(const struct config *c, const char *policy, struct str
     return 0;
 }
 
+/* The first of them: a library that takes no "*" for a name finds these. */
+static int make_ssh_hosts(const struct config *c, const char *policy, struct strlist *hosts,
+                          struct err *err)
+{
+    size_t n;
+    const char *const *h = config_policy_ssh_hosts(c, policy, &n);
+    for (size_t i = 0; i < n && i < SANDBOX_SSH_HOSTS; i++)
+        if (strlist_add(hosts, h[i]) < 0)
+            return err_set(err, ERR_LIMIT, "too many hosts of ssh");
+    return 0;
+}
+
 static int add_volumes(struct sandbox_spec *s, const struct strlist *volumes, struct err *err)
 {
     for (size_t i = 0; i < volumes->n; i++)
@@ -144,15 +156,15 @@ static int add_volumes(struct sandbox_spec *s, const struct strlist *volumes, st
 static int make_host_key(struct sandbox_plan *p, struct err *err)
 {
     struct buf line;
-    buf_init(&line, sizeof p->host_key - 1);
-    int r = host_key_make((struct slice){(char *)p->seed, sizeof p->seed}, p->broker_key) < 0 ||
-                    host_key_public(p->broker_key, &line) < 0
-                ? err_set(err, ERR_INTERNAL, "no host key could be made")
-                : 0;
-    if (r == 0)
-        snprintf(p->host_key, sizeof p->host_key, "%.*s", SL(buf_slice(&line)));
+    buf_init(&line, HOST_KEY_TEXT - 1);
+    int r = host_key_make((struct slice){(char *)p->seed, sizeof p->seed}, p->broker_key);
+    for (int k = 0; r == 0 && k < HOST_KEY_KINDS; k++) {
+        buf_clear(&line);
+        r = host_key_public(p->broker_key, (enum host_key_kind)k, &line);
+        snprintf(p->host_keys[k], HOST_KEY_TEXT, "%.*s", SL(buf_slice(&line)));
+    }
     buf_free(&line);
-    return r;
+    return r < 0 ? err_set(err, ERR_INTERNAL, "no host key could be made") : 0;
 }
 
 /* Some rule of ssh-agent:// names a namespace, and process 1 of its sandbox is ours. */
@@ -213,6 +225,8 @@ int sandbox_plan_make(struct controller *c, struct run_request *r,
         bad = make_ports(c->config, r->policy, ret, err);
     if (bad == 0)
         bad = make_git_hosts(c->config, r->policy, &ret->git_hosts, err);
+    if (bad == 0)
+        bad = make_ssh_hosts(c->config, r->policy, &ret->ssh_hosts, err);
     if (bad == 0)
         bad = make_host_key(ret, err);
     ret->placeholders = p.list;

@@ -6,6 +6,7 @@
 #include "cloud_identity.h"
 #include "config_tree.h"
 #include "nearest.h"
+#include "ssh_rule.h"
 
 /* Each "{{" must open a whole {{placeholder NAME}} of a declared secret. */
 static int check_placeholders(const struct config *c, const struct node *n, const char *text,
@@ -245,15 +246,32 @@ static int check_resource(const struct config_secret *s, const struct rule_entry
     return 0;
 }
 
+static void add_ssh_hosts(struct config *c, struct config_policy *p, const struct rule_entry *e)
+{
+    char name[300];
+    for (size_t j = 0; e->rule.ssh && !e->rule.ssh->signs && j < e->n_arms; j++) {
+        const struct pattern *at = &e->arms[j].pattern;
+        if (at->kind != HOST_NAME || at->subdomains)
+            continue;
+        snprintf(name, sizeof name, at->port == 22 ? "%.*s" : "[%.*s]:%u", SL(at->host),
+                 (unsigned)at->port);
+        if (!listed(p->ssh_hosts, p->n_ssh_hosts, name))
+            p->ssh_hosts[p->n_ssh_hosts++] = arena_str(c->arena, name);
+    }
+}
+
 /* What others ask for: secrets granted, hosts whose ssh remotes become https. */
 static int summarise(struct config *c, struct config_policy *p, struct err *err)
 {
     const struct rule_entry *e;
-    size_t n = 0;
-    for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++)
+    size_t n = 0, n_ssh = 0;
+    for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++) {
         n += e->git ? e->n_arms : 0;
+        n_ssh += e->rule.ssh ? e->n_arms : 0;
+    }
     p->secrets = arena_zalloc(c->arena, c->n_secrets + 1, sizeof *p->secrets);
     p->git_hosts = arena_zalloc(c->arena, n + 1, sizeof *p->git_hosts);
+    p->ssh_hosts = arena_zalloc(c->arena, n_ssh + 1, sizeof *p->ssh_hosts);
     for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++) {
         const struct credential *cred = e->rule.credential;
         if (cred && config_secret(c, cred->secret)->lines)
@@ -270,6 +288,7 @@ static int summarise(struct config *c, struct config_policy *p, struct err *err)
         for (size_t k = 0; k < e->rule.n_captures; k++)
             if (!listed(p->secrets, p->n_secrets, e->rule.captures[k].secret))
                 p->secrets[p->n_secrets++] = config_secret(c, e->rule.captures[k].secret)->name;
+        add_ssh_hosts(c, p, e);
         for (size_t j = 0; e->git && j < e->n_arms; j++) {
             const struct pattern *at = &e->arms[j].pattern;
             if (at->kind == HOST_NAME && !at->subdomains && at->scheme == SCHEME_HTTPS &&

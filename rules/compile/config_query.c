@@ -145,6 +145,13 @@ unsigned config_policy_injectors(const struct config *c, const char *policy)
     return c->injectors ? c->injectors : 1;
 }
 
+const char *const *config_policy_ssh_hosts(const struct config *c, const char *name, size_t *n)
+{
+    const struct config_policy *p = config_policy_find(c, name);
+    *n = p ? p->n_ssh_hosts : 0;
+    return p ? p->ssh_hosts : NULL;
+}
+
 const char *const *config_policy_git_hosts(const struct config *c, const char *name, size_t *n)
 {
     const struct config_policy *p = config_policy_find(c, name);

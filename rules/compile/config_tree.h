@@ -34,8 +34,8 @@ struct config_policy {
     json_t *rules;             /* presets expanded; owned */
     json_t *budget, *identity; /* as written; borrowed; NULL: none */
     struct policy *compiled;
-    const char **secrets, **git_hosts; /* NULL-terminated */
-    size_t n_secrets, n_git_hosts;
+    const char **secrets, **git_hosts, **ssh_hosts; /* NULL-terminated */
+    size_t n_secrets, n_git_hosts, n_ssh_hosts;
     const char **broker_secrets[SCHEME_ENDS]; /* of brokers' rules, by scheme */
     size_t n_broker_secrets[SCHEME_ENDS];
 };

@@ -25,8 +25,10 @@ const struct key rule_keys[] = {
     RULE_KEY("commands", AS(strings), "allow of `ssh://`, `redis://`", "none",
              "list or one of commands that the server may be asked to run, at most 64 of 256 "
              "bytes; `*` is a part of one word. See *SSH* and *Redis*"),
-    RULE_KEY("shell", AS(bool), "allow of `ssh://`", "`false`",
-             "`true`: an interactive shell, in which nobody reads what is typed. See *SSH*"),
+    RULE_KEY(
+        "shell", AS(bool), "allow of `ssh://`", "`false`",
+        "`true`: an interactive shell, in which nobody reads what is typed, and any command. See "
+        "*SSH*"),
     RULE_KEY("terminal", AS(bool), "allow of `ssh://`", "`false`",
              "`true`: the commands may have a terminal, on which pagers and editors give a shell. "
              "See *SSH*"),

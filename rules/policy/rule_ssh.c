@@ -231,25 +231,24 @@ static int read_pattern(struct rule_broker_reading *r, const struct node *n, con
 static int read_terms(struct rule_broker_reading *r, struct err *err)
 {
     struct ssh_terms *t = arena_zalloc(r->arena, 1, sizeof *t);
-    bool shell = false;
     struct node n;
     size_t word;
     r->entry->rule.ssh = r->terms = t;
     if (read_commands(r->arena, r->rule, t, err) < 0 ||
         read_files(r->arena, r->rule, &t->files, err) < 0 ||
-        node_key_bool(r->rule, "shell", &shell, err) < 0 ||
+        node_key_bool(r->rule, "shell", &t->shell, err) < 0 ||
         node_key_bool(r->rule, "terminal", &t->terminal, err) < 0 ||
         node_key_word(r->rule, rule_keys, "access", &word, err) < 0)
         return -1;
     r->verbs = verb_bit(SLICE("fetch"));
     if (r->entry->deny || !node_get(r->rule, "access", &n))
         r->verbs |= verb_bit(SLICE("push"));
-    r->runs = (t->n_commands ? verb_bit(SLICE("exec")) : 0) |
-              (shell ? verb_bit(SLICE("shell")) : 0) |
+    r->runs = (t->n_commands || t->shell ? verb_bit(SLICE("exec")) : 0) |
+              (t->shell ? verb_bit(SLICE("shell")) : 0) |
               (has_files(&t->files) ? verb_bit(SLICE("sftp")) : 0);
     if (t->n_commands == 0 && node_get(r->rule, "terminal", &n))
         return node_fail(&n, err, "'terminal' is about 'commands'; a shell has one");
-    t->terminal = t->terminal || shell;
+    t->terminal = t->terminal || t->shell;
     if (r->runs && node_get(r->rule, "access", &n))
         return node_fail(&n, err, "'access' is about repositories, not about commands or files");
     if (node_get(r->rule, "refs", &n) && (r->runs || !(r->verbs & verb_bit(SLICE("push")))))

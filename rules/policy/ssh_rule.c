@@ -181,7 +181,8 @@ void policy_ssh_decide(const struct policy *p, const struct authority *a,
         return;
     if (ret->rule->ssh == NULL || ret->rule->ssh->signs || ret->rule->credential == NULL)
         *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
-    else if (asked->verb == SSH_EXEC && !any_matches(ret->rule->ssh, asked->text))
+    else if (asked->verb == SSH_EXEC && !ret->rule->ssh->shell &&
+             !any_matches(ret->rule->ssh, asked->text))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "command", false};
     else if (asked->terminal && asked->verb != SSH_SHELL && !ret->rule->ssh->terminal)
         *ret = (struct decision){VERDICT_DENY, ret->rule, "ssh_terminal", false};

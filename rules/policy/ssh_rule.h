@@ -35,6 +35,7 @@ struct ssh_host_key {
 struct ssh_terms {
     const char *const *commands; /* patterns: '*' is one word's part */
     size_t n_commands;
+    bool shell;                      /* which runs any command, so any may be asked for */
     bool terminal;                   /* a command may have one */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;

@@ -404,13 +404,13 @@ SEAT = "sb-seat"  # the parent takes no other for one of ours
 
 def plan(**over):
     v = dict(id=SEAT, policy="coder", host="box", uid=1000, gid=1000, ports=(), binds=(), home="/home/u", user="u",
-             git=(), host_key="", signs=0, image="", root=0, nested=0, backend=0, tail=(), volumes=(), devices=(), more=b"")
+             git=(), ssh=(), host_key="", other_key="", signs=0, image="", root=0, nested=0, backend=0, tail=(), volumes=(), devices=(), more=b"")
     v.update(over)
     return message(wire.BUILD, text(v["id"]), text(v["policy"]), text(v["host"]), u32(v["uid"]), u32(v["gid"]),
                    u32(len(v["ports"])) + b"".join(u32(p) for p in v["ports"]),
                    u32(len(v["binds"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["binds"]),
                    text(v["home"]), text(v["user"]), u32(len(v["git"])) + b"".join(text(g) for g in v["git"]),
-                   text(v["host_key"]), u8(v["signs"]), text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0),
+                   u32(len(v["ssh"])) + b"".join(text(g) for g in v["ssh"]), text(v["host_key"]), text(v["other_key"]), u8(v["signs"]), text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0),
                    u8(v["nested"]), u8(v["backend"]), b"".join(map(text, v["tail"])),
                    u32(len(v["volumes"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["volumes"]),
                    u32(len(v["devices"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["devices"]), v["more"])
@@ -450,7 +450,11 @@ def builder(bed, rows, c):
             ("a host name with a line ending", "the host name is malformed", dict(host="a\nb")),
             ("a git host with a quote", "a git host is not a host name", dict(git=['a"b'])),
             ("a git host with a line ending", "a git host is not a host name", dict(git=["a\n[core]"])),
-            ("a host key with a line behind it", "the host key is malformed", dict(host_key="ssh-ed25519 AAAA\nevil ssh-ed25519 AAAA")),
+            ("a host of ssh with a line ending", "a host of ssh is none", dict(ssh=["a\nb"])),
+            ("a host of ssh with a star", "a host of ssh is none", dict(ssh=["*"])),
+            ("a host of ssh with a port that is none", "a host of ssh is none", dict(ssh=["[a]:1,*"])),
+            ("a host key with a line behind it", "a host key is malformed", dict(host_key="ssh-ed25519 AAAA\nevil ssh-ed25519 AAAA")),
+            ("a host key of another kind", "a host key is malformed", dict(other_key="ssh-ed25519 AAAA")),
             ("an image by its path", spec, dict(image="../../etc")), ("an image that there is not", "there is no image 'nobody'", dict(image="nobody")),
             ("an image that begins with a dot", spec, dict(image=".x")), ("a root that is none", spec, dict(root=9)),
             ("containers inside, twice", spec, dict(nested=2)), ("a backend that is none", spec, dict(backend=9)),

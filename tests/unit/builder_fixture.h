@@ -210,8 +210,11 @@ static void ask(const char *id, const char *source, const char *target, uint8_t 
     msg_put_str(&m, getuid() ? "agent" : "root");
     msg_put_u32(&m, 1);
     msg_put_str(&m, "git.example.com");
+    msg_put_u32(&m, 1);
+    msg_put_str(&m, "[ssh.example.com]:2222");
     msg_put_str(&m,
                 "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl");
+    msg_put_str(&m, "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAAA=");
     msg_put_u8(&m, 0); /* no SSH agent */
     sandbox_spec_put(&rig.sandbox_spec, &m);
     send_msg(rig.controller, &m);

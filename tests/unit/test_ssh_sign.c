@@ -193,6 +193,7 @@ static void test_host_key(void)
 {
     struct err err = {0};
     unsigned char key[HOST_KEY_SEED], other[HOST_KEY_SEED];
+    static const char *const types[HOST_KEY_KINDS] = {"ssh-ed25519 ", "ecdsa-sha2-nistp256 "};
     struct buf line, private, public, blob;
     buf_init(&line, 200);
     buf_init_wiped(&private, 2048);
@@ -201,13 +202,19 @@ static void test_host_key(void)
     CU_ASSERT(host_key_make(SLICE("seed of 16 bytes"), key) == 0 &&
               host_key_make(SLICE("seed of 16 byteS"), other) == 0);
     CU_ASSERT(memcmp(key, other, sizeof key) != 0);
-    CU_ASSERT_EQUAL_FATAL(host_key_public(key, &line), 0);
-    CU_ASSERT_EQUAL_FATAL(host_key_private(key, &private), 0);
-    CU_ASSERT_EQUAL_FATAL(ssh_key_public(buf_slice(&private), &public, &err), 0);
-    same_public(buf_slice(&private), buf_slice(&public));
-    CU_ASSERT(buf_append_str(&blob, "ssh-ed25519 ") == 0 &&
-              base64_append(&blob, buf_slice(&public)) == 0);
-    CU_ASSERT(slice_eq(buf_slice(&blob), buf_slice(&line)));
+    for (int k = 0; k < HOST_KEY_KINDS; k++) {
+        CU_ASSERT_EQUAL_FATAL(host_key_public(key, (enum host_key_kind)k, &line), 0);
+        CU_ASSERT_EQUAL_FATAL(host_key_private(key, (enum host_key_kind)k, &private), 0);
+        CU_ASSERT_EQUAL_FATAL(ssh_key_public(buf_slice(&private), &public, &err), 0);
+        same_public(buf_slice(&private), buf_slice(&public));
+        CU_ASSERT(buf_append_str(&blob, types[k]) == 0 &&
+                  base64_append(&blob, buf_slice(&public)) == 0);
+        CU_ASSERT(slice_eq(buf_slice(&blob), buf_slice(&line)));
+        buf_clear(&line);
+        buf_clear(&private);
+        buf_clear(&public);
+        buf_clear(&blob);
+    }
     buf_free(&line);
     buf_free(&private);
     buf_free(&public);

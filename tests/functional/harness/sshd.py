@@ -1,8 +1,12 @@
 """A real OpenSSH server on loopback, as the account that runs the test, with git repositories."""
+import base64
+import hashlib
 import os
 import pwd
 import re
+import shutil
 import subprocess
+import tempfile
 
 from .nginx import free_port, git_env
 from .tap import wait_for
@@ -24,10 +28,45 @@ def keygen(path, kind="ed25519", bits=None):
         return f.read(), " ".join(p.read().split()[:2])
 
 
+class Agent:
+    """An SSH agent of the host's, as its user has one: .socket."""
+
+    def __init__(self, test, name="agent"):
+        self.test = test
+        self.socket = os.path.join(test.mkdir(name), "s")
+        if len(self.socket) > 100:  # a unix socket's path has 107 bytes
+            short = tempfile.mkdtemp(prefix="durward-")
+            test.cleanup(lambda: shutil.rmtree(short, ignore_errors=True))
+            self.socket = os.path.join(short, "s")
+        self.start()
+
+    def start(self):
+        self.process = self.test.popen(["ssh-agent", "-D", "-a", self.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env={"PATH": os.environ["PATH"], "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":9"})
+        wait_for(lambda: os.path.exists(self.socket), 5)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        if os.path.exists(self.socket):
+            os.unlink(self.socket)
+
+    def add(self, *argv):
+        r = subprocess.run(["ssh-add", "-q"] + list(argv), env=dict(os.environ, SSH_AUTH_SOCK=self.socket), stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return r.returncode
+
+
+def fingerprint(public):
+    digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
 class Sshd:
     """.user, .address, .host_key ("ssh-ed25519 AAAA..."), .key (the private key that may log in)."""
 
-    def __init__(self, test, name="sshd", kind="ed25519", options=()):
+    def __init__(self, test, name="sshd", kind="ed25519", options=(), forced=""):
+        """forced: what the key may run, whatever is asked for."""
         self.test = test
         self.dir = test.mkdir(name)
         self.user = pwd.getpwuid(os.getuid()).pw_name
@@ -35,7 +74,7 @@ class Sshd:
         _, self.host_key = keygen(os.path.join(self.dir, "host"))
         bits = {"rsa": 3072, "ecdsa": 256}.get(kind)
         self.key, public = keygen(os.path.join(self.dir, "login"), kind, bits)
-        test.write(name + "/authorized", public + "\n", 0o600)
+        test.write(name + "/authorized", ('command="%s" ' % forced if forced else "") + public + "\n", 0o600)
         self.port = free_port()
         self.address = "127.0.0.1:%d" % self.port
         self.options = list(options)
@@ -44,12 +83,13 @@ class Sshd:
 
     def start(self):
         # SHLVL: so that bash does not read what its user has in .bashrc
-        conf = ["Port %d" % self.port, "ListenAddress 127.0.0.1",
+        conf = self.options + [  # the first word of two counts
+                "Port %d" % self.port, "ListenAddress 127.0.0.1",
                 "HostKey %s/host" % self.dir, "AuthorizedKeysFile %s/authorized" % self.dir,
                 "UsePAM no", "StrictModes no", "PasswordAuthentication no", "PidFile none",
                 "PermitRootLogin yes", "AcceptEnv GIT_PROTOCOL", "LogLevel VERBOSE",
                 "PrintMotd no", "Subsystem sftp internal-sftp",
-                "SetEnv SHLVL=2"] + self.options
+                "SetEnv SHLVL=2"]
         path = self.test.write(os.path.basename(self.dir) + "/sshd_config", "\n".join(conf) + "\n")
         argv = [SSHD, "-D", "-e", "-f", path]
         if os.getuid() == 0:  # its directory, which nobody else is to see

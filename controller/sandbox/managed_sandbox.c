@@ -268,7 +268,7 @@ void managed_sandboxes_running(void *controller, struct sandbox *s)
     if (r->adopted)
         proc_log("sandbox %s is taken over", r->id);
     bool pause = r->pause_again && STAILQ_EMPTY(&r->running);
-    r->adopted = r->pause_again = false;
+    r->adopted = r->pause_again = r->wanted = false;
     r->pod_tries = 0;
     managed_sandbox_tell(&r->running, r, "");
     if (pause && managed_sandbox_pause(r, NULL, NULL, &err) < 0)
@@ -289,12 +289,22 @@ void managed_sandboxes_named(void *controller, struct sandbox *s, const char *ho
         proc_log("%s: %s", sandbox_id(s), err.text);
 }
 
+/* Who waits for one to run that was to be taken over, or thawed, waits for it to be made anew: that
+ * it was gone already is what he would have met a moment later. Unless somebody stopped it. */
+static bool is_awaited(const struct managed_sandbox *r)
+{
+    return r->state == MANAGED_SANDBOX_RESUMING && r->wanted && r->pod == NULL &&
+           !STAILQ_EMPTY(&r->running) && STAILQ_EMPTY(&r->stopped);
+}
+
 void managed_sandboxes_gone(struct controller *c, struct sandbox *s)
 {
     struct managed_sandbox *r = of(c, s);
+    struct err err = {0};
     char why[256];
     if (r == NULL)
         return;
+    bool again = is_awaited(r);
     snprintf(why, sizeof why, "%.255s", sandbox_why(s));
     r->sandbox = NULL;
     r->pausing = r->wanted = false;
@@ -308,8 +318,9 @@ void managed_sandboxes_gone(struct controller *c, struct sandbox *s)
     }
     managed_sandbox_set_state(r, MANAGED_SANDBOX_STOPPED);
     proc_log("sandbox %s is stopped: %s", r->id, r->reason);
-    managed_sandbox_tell(&r->running, NULL, r->reason);
     managed_sandbox_tell(&r->paused, NULL, r->reason);
+    if (!again || managed_sandbox_wake(r, &err) < 0)
+        managed_sandbox_tell(&r->running, NULL, r->reason);
     managed_sandbox_tell(&r->stopped, r, r->reason);
     if (r->pod)
         pods_ended(c->pods, r);

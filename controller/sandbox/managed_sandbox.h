@@ -93,9 +93,9 @@ struct managed_sandbox {
     struct event *timer;     /* the next of its ends */
     struct managed_sandbox_waits running, paused, stopped, gone, published;
     bool adopted, pause_again; /* since before the controller's restart; it was paused then */
-    bool pausing, wanted;      /* being frozen; meanwhile somebody wants it to run */
-    bool busy;                 /* its files are being copied, replaced or removed */
-    struct {                   /* managed_sandbox_restore; fn NULL: none */
+    bool pausing, wanted; /* being frozen; somebody wants it to run when it is, or is taken over */
+    bool busy;            /* its files are being copied, replaced or removed */
+    struct {              /* managed_sandbox_restore; fn NULL: none */
         managed_sandbox_fn fn;
         void *arg;
         char snapshot[SANDBOX_SPEC_NAME_MAX + 1];

@@ -85,6 +85,7 @@ static void on_thawed(void *arg, enum layer_result result, const char *text)
     struct managed_sandbox *r = arg;
     if (r->state != MANAGED_SANDBOX_RESUMING)
         return;
+    r->wanted = false;
     managed_sandbox_set_state(r, result == LAYER_DONE ? MANAGED_SANDBOX_RUNNING
                                                       : MANAGED_SANDBOX_PAUSED);
     if (result == LAYER_DONE)
@@ -118,7 +119,9 @@ int managed_sandbox_wake(struct managed_sandbox *r, struct err *err)
 {
     switch (r->state) {
     case MANAGED_SANDBOX_CREATING:
+        return 0;
     case MANAGED_SANDBOX_RESUMING:
+        r->wanted = r->wanted || r->adopted;
         return 0;
     case MANAGED_SANDBOX_RUNNING:
         r->wanted = r->pausing;
@@ -131,6 +134,7 @@ int managed_sandbox_wake(struct managed_sandbox *r, struct err *err)
         return err_set(err, ERR_UNREADY, "the sandbox is being deleted");
     }
     managed_sandbox_set_state(r, MANAGED_SANDBOX_RESUMING);
+    r->wanted = true;
     if (layer_queue_freeze(r->controller->layers, r->id, false, on_thawed, r) < 0)
         on_thawed(r, LAYER_FAILED, "the builder is not there");
     return 0;

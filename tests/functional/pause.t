@@ -253,6 +253,12 @@ def deaths(t, d, c, freezer):
     t.ok(tap.wait_for(lambda: not [p for p in tap.descendants() if "/run/durward/init" in p[1]], 5),
          "and nothing of them runs", *["%d %s" % p for p in tap.descendants()])
     t.eq((c.read(still, "/workspace/b"), ticks(c, asleep) > 1), (BYTES, True), "their files are there")
+    for n in range(3):
+        d.daemon.kill()
+        d.daemon.wait()
+        c.close()
+        d.serve(save=False)
+        t.eq(api.refused(c.sh, still, "true"), None, "killed again: who asks at once is served (%d)" % n)
     for wait in (0, 0.003, 0.01, 0.03, 0.06, 0.1):
         sid = c.create(labels={"w": str(wait)})["id"]
         c.sh(sid, "for i in $(seq 300); do echo $i >f$i; done")

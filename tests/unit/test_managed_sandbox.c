@@ -120,6 +120,12 @@ static void test_labels(void)
     world_remove(&w);
 }
 
+static void on_stopped(void *arg, struct managed_sandbox *r, const char *why UNUSED)
+{
+    struct world *w = arg;
+    w->ended += r != NULL;
+}
+
 static void test_ended_meanwhile(void)
 {
     struct world w;
@@ -142,6 +148,55 @@ static void test_ended_meanwhile(void)
     managed_sandbox_delete(w.r, "deleted", NULL, NULL);
     do_layer(&w, LAYER_REMOVE, LAYER_DONE);
     CU_ASSERT_EQUAL(rows(&w).n, 0);
+    end(&w, false);
+    world_remove(&w);
+}
+
+/* Somebody waited for it to be taken over: he gets it made anew. */
+static void ended_meanwhile(struct world *w, bool stop)
+{
+    struct err err = {0};
+    world_new(w);
+    to_running(w);
+    end(w, true);
+    begin(w);
+    CU_ASSERT_EQUAL(managed_sandboxes_load(&w->c, NULL), 0);
+    w->r = TAILQ_FIRST(&w->c.managed_sandboxes);
+    w->ran = w->failed = 0;
+    CU_ASSERT_EQUAL(managed_sandbox_wake(w->r, &err), 0);
+    CU_ASSERT_EQUAL(managed_sandbox_await(w->r, on_running, w), 0);
+    CU_ASSERT_TRUE(got(w, w->builder, W_ADOPT));
+    CU_ASSERT_TRUE(got(w, w->builder, W_FREEZE));
+    if (stop) {
+        CU_ASSERT_EQUAL(managed_sandbox_stop(w->r, "stopped", on_stopped, w, &err), 0);
+    } else {
+        answer_built(w, false);
+    }
+    CU_ASSERT_TRUE(got(w, w->builder, W_TEARDOWN));
+    sandbox_torn(w->r->sandbox);
+    turn(w);
+}
+
+static void test_wanted_meanwhile(void)
+{
+    struct world w;
+    ended_meanwhile(&w, false);
+    CU_ASSERT_EQUAL(rows(&w).state, MANAGED_SANDBOX_RESUMING);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_BUILD));
+    CU_ASSERT_TRUE(got(&w, w.builder, W_KEEP));
+    CU_ASSERT_EQUAL(w.ran + w.failed, 0);
+    answer_built(&w, true);
+    self_test(&w);
+    CU_ASSERT_EQUAL(w.r->state, MANAGED_SANDBOX_RUNNING);
+    CU_ASSERT_EQUAL(w.ran, 1);
+    CU_ASSERT_EQUAL(w.failed, 0);
+    CU_ASSERT_FALSE(w.r->wanted); /* else it could not be paused */
+    end(&w, false);
+    world_remove(&w);
+    ended_meanwhile(&w, true);
+    CU_ASSERT_EQUAL(w.r->state, MANAGED_SANDBOX_STOPPED);
+    CU_ASSERT_EQUAL(w.failed, 1);
+    CU_ASSERT_EQUAL(w.ended, 1);
     end(&w, false);
     world_remove(&w);
 }
@@ -364,6 +419,7 @@ void tap_suites(void)
     CU_add_test(s, "a new controller takes it over", test_taken_over);
     CU_add_test(s, "labels that change", test_labels);
     CU_add_test(s, "one that ended meanwhile is stopped", test_ended_meanwhile);
+    CU_add_test(s, "or made anew, for whoever waits for it", test_wanted_meanwhile);
     CU_add_test(s, "output is bounded, and not waited for", test_output_is_bounded);
     CU_add_test(s, "an init that lies ends its sandbox", test_init_that_lies);
     CU_add_test(s, "nothing can be asked at the end", test_asked_at_the_end);

@@ -413,11 +413,28 @@ static void release(struct rootfs *s)
             close(s->trees[i]);
 }
 
+/* Of all that is mounted where an image may have nothing. */
+static int lay_places(struct rootfs *s, struct err *err)
+{
+    const struct plan *p = s->plan;
+    if (s->dirs.image < 0)
+        return 0;
+    if (p->home[1] && rootfs_lay_place(s, p->home, true, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < p->nbinds; i++)
+        if (rootfs_lay_place(s, p->binds[i].target, s->is_dir[i], err) < 0)
+            return -1;
+    for (unsigned i = 0; i < p->sandbox_spec.n_volumes; i++)
+        if (rootfs_lay_place(s, p->sandbox_spec.volumes[i].target, true, err) < 0)
+            return -1;
+    return rootfs_lay_device_places(s, err);
+}
+
 /* What lies in the base before the root is seen, and what is mounted on the root after that. */
 static int lay_out(struct rootfs *s, struct err *err)
 {
     if (rootfs_make(s, err) < 0 || make_trust(s, err) < 0 || lay_base(s, err) < 0 ||
-        lay_etc(s, err) < 0 || rootfs_make_root(s, err) < 0)
+        lay_etc(s, err) < 0 || lay_places(s, err) < 0 || rootfs_make_root(s, err) < 0)
         return -1;
     if (s->dirs.image < 0 && add_system(s, false, err) < 0)
         return -1;

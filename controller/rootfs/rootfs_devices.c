@@ -33,7 +33,7 @@ static int open_file(const struct sandbox_spec_device *d, bool *is_dir, struct e
 
 /* /lib and /lib64 lead into /usr on most systems. No other link inside is followed: whoever wrote
  * the image, or runs in the sandbox, made it. */
-static int place_of(const struct rootfs *s, const char *path, char ret[PATH_MAX], struct err *err)
+static int place_of(int root, const char *path, char ret[PATH_MAX], struct err *err)
 {
     static const char *const merged[] = {"/usr/lib", "/usr/lib64"};
     char first[NAME_MAX + 1], to[NAME_MAX + 1] = "/";
@@ -43,7 +43,7 @@ static int place_of(const struct rootfs *s, const char *path, char ret[PATH_MAX]
         return err_set(err, ERR_LIMIT, "a path component is too long");
     memcpy(first, path + 1, n);
     first[n] = '\0';
-    ssize_t len = readlinkat(s->root, first, to + 1, sizeof to - 2);
+    ssize_t len = readlinkat(root, first, to + 1, sizeof to - 2);
     if (len <= 0 || strncmp(path, "/lib", 4) != 0)
         return 0;
     to[len + 1] = '\0';
@@ -72,7 +72,7 @@ static int add_one(struct rootfs *s, const struct sandbox_spec_device *d, struct
 {
     char path[PATH_MAX];
     bool is_dir = false;
-    if (place_of(s, d->path, path, err) < 0 || check_place(s, path, err) < 0)
+    if (place_of(s->root, d->path, path, err) < 0 || check_place(s, path, err) < 0)
         return -1;
     int fd = open_file(d, &is_dir, err);
     int tree = fd < 0 ? -1 : mounts_clone(fd, true, err);
@@ -89,6 +89,26 @@ static bool is_there(const struct rootfs *s, const struct sandbox_spec_device *d
 {
     return s->plan->sandbox_spec.image[0] == '\0' && strcmp(d->host, d->path) == 0 &&
            strncmp(d->host, "/usr/", 5) == 0;
+}
+
+int rootfs_lay_device_places(struct rootfs *s, struct err *err)
+{
+    const struct sandbox_spec *p = &s->plan->sandbox_spec;
+    for (unsigned i = 0; i < p->n_devices; i++) {
+        const struct sandbox_spec_device *d = &p->devices[i];
+        char path[PATH_MAX];
+        bool is_dir = false;
+        if (d->node)
+            continue;
+        int fd = open_file(d, &is_dir, err);
+        if (fd < 0)
+            return -1;
+        close(fd);
+        if (place_of(s->dirs.image, d->path, path, err) < 0 ||
+            rootfs_lay_place(s, path, is_dir, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int rootfs_add_devices(struct rootfs *s, struct err *err)

@@ -33,6 +33,10 @@ int rootfs_add_view(struct rootfs *s, unsigned i, int view, struct err *err);
 int rootfs_open_volumes(const struct rootfs_parts *parts, const struct plan *plan,
                         const struct idmap *map, struct rootfs_dirs *ret, struct err *err);
 int rootfs_add_volumes(struct rootfs *s, struct err *err);
+/* What is mounted on, and an image lacks, is laid out in the base: in the image's own directories
+ * only their owner could make it, who is nobody in a sandbox that has a bind. Their modes stay. */
+int rootfs_lay_place(struct rootfs *s, const char *path, bool dir, struct err *err);
+int rootfs_lay_device_places(struct rootfs *s, struct err *err);
 /* The files of the plan's devices, onto the root; after binds and volumes. */
 int rootfs_add_devices(struct rootfs *s, struct err *err);
 /* A file or directory that is not the kernel's? */

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,6 +129,54 @@ static int make_overlay(struct rootfs *s, const int *lower, unsigned n, enum lay
     if (work >= 0)
         close(work);
     return tree;
+}
+
+/* Is nothing at this path in the image, and no link on the way? No name is followed. */
+static bool image_lacks(const struct rootfs *s, const char *path)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    for (const char *end = path; *end;) {
+        end += 1 + strcspn(end + 1, "/");
+        snprintf(part, sizeof part, "%.*s", (int)(end - path - 1), path + 1);
+        if (fstatat(s->dirs.image, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return errno == ENOENT;
+        if (!S_ISDIR(st.st_mode))
+            return false;
+    }
+    return false;
+}
+
+/* The directories on the way, as the image has them. */
+static int lay_way(struct rootfs *s, const char *path, struct err *err)
+{
+    char part[PATH_MAX];
+    struct stat st, have;
+    for (const char *end = path + 1; (end = strchr(end, '/')) != NULL; end++) {
+        snprintf(part, sizeof part, "%.*s", (int)(end - path - 1), path + 1);
+        if (fstatat(s->base, part, &have, AT_SYMLINK_NOFOLLOW) == 0)
+            continue;
+        mode_t mode = fstatat(s->dirs.image, part, &st, AT_SYMLINK_NOFOLLOW) == 0
+                          ? st.st_mode & (mode_t)01777
+                          : 0755;
+        int fd = mounts_place(s->base, part, true, err);
+        if (fd < 0)
+            return -1;
+        close(fd);
+        if (fchmodat(s->base, part, mode, 0) < 0)
+            return err_sys(err, "%s", part);
+    }
+    return 0;
+}
+
+int rootfs_lay_place(struct rootfs *s, const char *path, bool dir, struct err *err)
+{
+    if (s->dirs.image < 0 || !image_lacks(s, path))
+        return 0;
+    int fd = lay_way(s, path, err) < 0 ? -1 : mounts_place(s->base, path, dir, err);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
 int rootfs_make_root(struct rootfs *s, struct err *err)

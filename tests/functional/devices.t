@@ -1,12 +1,13 @@
 #!/usr/bin/python3 -B
 """`sandbox: { devices: [...] }`: devices of the host by CDI specifications, of `durward run` and of the daemon; what of a
-specification is refused. The devices are harmless: /dev/zero and /dev/full under other names."""
+specification is refused. The devices are harmless: /dev/zero and /dev/full under other names. What has a place in an image is
+tried as ordinary users, too, whose image may be another uid's of theirs."""
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, rootfs, tap  # noqa: E402
+from harness import api, durward, person, rootfs, tap  # noqa: E402
 
 LIBRARY = "/usr/share/doc/bash/copyright"
 ZERO = {"path": "/dev/things/zero", "hostPath": "/dev/zero", "type": "c", "major": 1, "minor": 5, "permissions": "rw"}
@@ -103,6 +104,8 @@ def placed(t, d, specs):
     specs.write(specs.first, "o.json", spec({"mounts": mounts[:1]}, name="o"))
     d.policies["dev"]["sandbox"] = {"devices": "durward.test/thing=m", "device_specs": specs.first}
     top = rootfs.make(t.mkdir("plain"))
+    os.chmod(top + "/usr/lib", 0o751)
+    os.mkdir(top + "/home")
     d.save()
     t.eq(d.command("image", "import", "-c", d.conf, top, "plain").returncode, 0, "an image")
     os.makedirs(top + "/opt")
@@ -111,6 +114,12 @@ def placed(t, d, specs):
     look = "cat /opt/vendor/lib/x.so /lib/vendor-x.so >/dev/null && echo read; echo x 2>/dev/null >/opt/vendor/lib/x.so || echo kept"
     r = d.run(["sh", "-c", look], ["--policy", "dev", "--image", "plain"])
     t.eq(r.stdout.split(), ["read", "kept"], "a device's files are made places, in a merged /lib too, and are only read") or t.diag(r.stderr)
+    look = "echo in >/usr/lib/in/it/f; cat /usr/lib/in/it/f; stat -c %a /usr/lib /usr; touch /usr/lib/x 2>/dev/null && echo bad"
+    r = d.run(["sh", "-c", look], ["--policy", "dev", "--image", "plain", "--bind", bound + ":/usr/lib/in/it", "--bind",
+                                   LIBRARY + ":/usr/lib/in/file:ro"], env=dict(d.env, HOME="/home/me"))
+    t.eq((r.stdout.split(), os.listdir(bound)), (["in", "751", "755"], ["f"]), "so are the places of binds and of a home, and its directories stay") or \
+        t.diag(r.stderr)
+    os.unlink(bound + "/f")
     r = d.run(["true"], ["--policy", "dev", "--image", "linked"])
     t.ok(r.returncode == 125 and "vendor is a symbolic link inside the sandbox" in r.stderr and os.listdir(outside) == [],
          "a link of an image's in their place: refused, and nothing is made on the host", r.stderr, os.listdir(outside))
@@ -130,8 +139,10 @@ def placed(t, d, specs):
         t.ok(False, "the next start does not follow it")
     except api.Refused as e:
         t.ok("symbolic link" in str(e) and os.listdir(outside) == [], "the next start does not follow it", e, os.listdir(outside))
+    c.delete(box)
     c.close()
     d.stop()
+    d.command("image", "rm", "-c", d.conf, "plain", "linked")  # whose files are another uid's
     os.unlink(os.path.join(specs.first, "m.json"))
     os.unlink(os.path.join(specs.first, "o.json"))
 
@@ -197,6 +208,9 @@ def main(t):
     d.policy("plain", [])
     d.policy("dev", [])
     specs = Specs(t)
+    if person.name() in (person.PLAIN, person.MAPPED):
+        t.part(placed, t, d, specs)
+        return
     t.part(works, t, d, specs)
     if os.geteuid() == 0:
         t.part(replaced, t, d, specs)
@@ -206,4 +220,4 @@ def main(t):
     t.part(refused, t, d, specs)
 
 
-tap.run(main, timeout=120)
+tap.run(lambda t: person.each(t, main, mapped=True), timeout=120)

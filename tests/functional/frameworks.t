@@ -3,17 +3,16 @@
 smolagents, CrewAI, each its own package (tests/functional/clients/frameworks) over durward_frameworks; and the examples
 of both SDKs, as they are, with these, Vercel's AI SDK and Mastra (tests/functional/clients/frameworks-node)."""
 import concurrent.futures
-import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, scene, tap  # noqa: E402
+from harness import api, durward, openai_double, scene, tap  # noqa: E402
+from harness.openai_double import KEY, LOOK  # noqa: E402
 
 PYTHON = os.path.join(durward.clients_dir(), "frameworks", "bin", "python")
 CREWAI = os.path.join(durward.clients_dir(), "frameworks", "crewai", "bin", "python")
@@ -22,83 +21,6 @@ SDK = os.path.join(durward.TOP, "sdk/python/src")
 
 NODE = os.path.join(durward.clients_dir(), "frameworks-node", "node_modules")
 TYPES = os.path.join(durward.clients_dir(), "agents-node", "node_modules")
-KEY = "sk-canary-" + "k" * 24
-# In two parts, so that no command is what it looks for.
-LOOK = "pwd; p=sk-cana; echo found: $(grep -rlaF ${p}ry- /workspace /tmp /proc/[0-9]*/environ 2>/dev/null | wc -l)"
-COMMANDS = (LOOK, "echo hello from inside | tee hello.txt; exit 7")
-
-
-# What a command is called by in the tools of each framework, and that in its arguments.
-SHELLS = {"sh": "command", "exec_command": "cmd", "mastra_workspace_execute_command": "command", "sandbox_shell": "command"}
-
-
-class Model(http.server.BaseHTTPRequestHandler):
-    """OpenAI's responses and chat, for the examples: a command, a file, and then what the commands said."""
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *a):
-        pass
-
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.keys.add(self.headers.get("authorization"))
-        if "messages" in asked:
-            self.answer(self.chat(asked))
-            return
-        done = [x for x in asked["input"] if str(x.get("type", "")).endswith("_output")]
-        own = not any(x["type"] == "function" for x in asked["tools"])
-        self.server.kinds.add(own)
-        item = self.own(len(done), json.dumps(done)) if own else self.function(len(done), json.dumps(done), self.shell_of(asked["tools"]))
-        self.answer({"id": "resp_%d" % len(done), "object": "response", "created_at": 1, "model": asked["model"],
-                     "status": "completed", "output": [item], "parallel_tool_calls": False, "usage": {
-                         "input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
-                         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-                         "output_tokens_details": {"reasoning_tokens": 0}}})
-
-    def answer(self, value):
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    @staticmethod
-    def shell_of(tools):
-        return next(x.get("name") or x["function"]["name"] for x in tools if (x.get("name") or x.get("function", {}).get("name")) in SHELLS)
-
-    def chat(self, asked):
-        done = [x["content"] for x in asked["messages"] if x["role"] == "tool"]
-        message = {"role": "assistant", "content": None}
-        if len(done) == 2:
-            message["content"] = json.dumps(done)
-        else:
-            name = self.shell_of(asked["tools"])
-            message["tool_calls"] = [{"id": "c%d" % len(done), "type": "function", "function": {
-                "name": name, "arguments": json.dumps({SHELLS[name]: COMMANDS[len(done)]})}}]
-        return {"id": "chat_%d" % len(done), "object": "chat.completion", "created": 1, "model": asked["model"],
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop" if message["content"] else "tool_calls"}],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
-
-    @staticmethod
-    def said(text):
-        return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-                "content": [{"type": "output_text", "text": text, "annotations": []}]}
-
-    def own(self, n, outputs):
-        if n == 0:
-            return {"type": "shell_call", "id": "sh_1", "call_id": "c1", "status": "completed",
-                    "action": {"commands": [LOOK, "exit 7"], "timeout_ms": 5000, "max_output_length": 4000}}
-        if n == 1:
-            return {"type": "apply_patch_call", "id": "ap_1", "call_id": "c2", "status": "completed",
-                    "operation": {"type": "create_file", "path": "hello.txt", "diff": "+hello from inside\n"}}
-        return self.said(outputs)
-
-    def function(self, n, outputs, name):
-        if n == 2:
-            return self.said(outputs)
-        return {"type": "function_call", "id": "fc_%d" % n, "call_id": "c%d" % n, "name": name, "status": "completed",
-                "arguments": json.dumps({SHELLS[name]: COMMANDS[n]})}
 
 
 def application(t):
@@ -157,10 +79,8 @@ def examples(t, s, c):
     c.delete(box)
     run = [([python, "-B", os.path.join(durward.TOP, "sdk/python/examples", name)], name) for name, python in PYTHON_EXAMPLES
            if os.access(python, os.X_OK)] + [([node(), name], name) for name in EXAMPLES if app is not None]
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as model:
-        threading.Thread(target=model.serve_forever, daemon=True).start()
-        model.keys, model.kinds = set(), set()
-        env = dict(s.d.env, DURWARD_SOCKET=s.d.socket, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:%d/v1" % model.server_port,
+    with openai_double.Double() as model:
+        env = dict(s.d.env, DURWARD_SOCKET=s.d.socket, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=model.url,
                    OPENAI_AGENTS_DISABLE_TRACING="1", PYTHONPATH=SDK, PYTHONDONTWRITEBYTECODE="1", **QUIET)
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             ran = list(pool.map(lambda x: subprocess.run(x[0], cwd=app or t.tmp, capture_output=True, text=True, timeout=90, env=env), run))
@@ -171,7 +91,6 @@ def examples(t, s, c):
             t.ok(re.search(r"(?i)exit(ed with)?[ _]?code\W+7\b", r.stdout), "%s: the model hears a command's exit status" % name, r.stdout[-1500:])
         if app is not None:
             t.eq((model.keys, model.kinds), ({"Bearer " + KEY}, {True, False}), "the model was asked with the key, by tools of both kinds")
-        model.shutdown()
     s.d.settle()
     t.eq([f for f in s.d.audit_files() for x in [open(f, "rb").read()] if KEY.encode() in x], [], "nor is one in the log")
 

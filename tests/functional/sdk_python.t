@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def life(t, c):
         got = set(pool.map(lambda _: c.get_or_create({"thread_id": "42"}, "p").id, range(6)))
     t.eq(len(got), 1, "get_or_create of six threads: one sandbox")
     t.eq([s.id for s in c.sandboxes({"team": "x"})], [a.id], "sandboxes by label")
+    t.eq([s.id for s in c.sandboxes(page_size=1)], [s.id for s in c.sandboxes()], "and page by page")
     t.eq({s.id for s in c.sandboxes(state="running")}, {a.id} | got, "and by state")
     a.update(labels={"n": "2"}, ttl=100)
     t.eq((c.get(a.id).info.labels, a.info.ttl), ({"n": "2"}, 100), "update")
@@ -329,6 +331,15 @@ def commands(t, box):
     t.eq(len(box.exec("printf %s '" + "x" * 300000 + "'").output), 300000, "a command of 300,000 bytes")
 
 
+def interrupted(t, box):
+    """Ctrl-C at a program that waits for a command."""
+    text = "import durward\ndurward.Durward(%r).get(%r).exec('echo on >/tmp/int; sleep 303')" % (str(box.client.socket), box.id)
+    p = t.popen([sys.executable, "-c", text], env=dict(os.environ, PYTHONPATH=os.path.join(SDK, "src")), stderr=subprocess.DEVNULL)
+    t.ok(tap.wait_for(lambda: box.exec("test -e /tmp/int").exit_code == 0, 10, 0.1), "a command runs")
+    p.send_signal(signal.SIGINT)
+    t.ok(p.wait(10) != 0 and tap.wait_for(lambda: box.exec("ps ax | grep -c '[s]leep 303'").text == "0\n", 5, 0.1), "interrupted, exec kills it")
+
+
 def streaming(t, box):
     times, got = [], b""
     for piece in box.stream("echo a; sleep 0.4; echo b >&2; exit 5", split=True):
@@ -483,6 +494,13 @@ def repeated(t, path):
         t.eq((sorted(ask()), len(front.asked)), (["other", "p"], 3), "%s: what reads is asked again, and again" % kind_)
         front.drop(3)
         kind(t, refused(ask), durward.Unavailable, "connection", "%s: not for ever" % kind_)
+        front.drop(1, "busy")
+        t.eq((sorted(ask()), len(front.asked)), (["other", "p"], 2), "%s: nor is 503 the end" % kind_)
+    for ask in (durward.Durward(front.path, timeout=0.3).policies,
+                lambda: asyncio.run(durward.AsyncDurward(front.path, timeout=0.3).policies())):
+        front.drop(9, "hang")
+        kind(t, refused(ask), durward.Unavailable, "timeout", "a daemon that hangs is waited for as long as the client's timeout says")
+        t.eq(len(front.asked), 1, "once")
     front.drop(1)
     kind(t, refused(c.create, "p"), durward.Unavailable, "connection", "a sandbox is not made twice")
     t.eq(len(front.asked), 1, "it was asked once")
@@ -543,6 +561,12 @@ def wheel(t):
     t.ok({"durward/py.typed", "durward_deepagents/py.typed", "durward_deepagents/provider.py", "durward_deepagents/probe.py"} <= inside,
          "typed, with both packages: " + name, str(sorted(inside)))
     t.has("".join(points), "durward = durward_deepagents.provider:DurwardProvider", "and dcode's entry point")
+    r = subprocess.run([venv, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", "--target", t.path("installed"),
+                        os.path.join(t.path("wheel"), name)], capture_output=True, text=True)
+    t.eq(r.returncode, 0, "it is installed from its file, without an index") or t.diag(r.stderr)
+    r = subprocess.run([venv, "-I", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import durward, durward_deepagents, importlib.metadata as m; "
+                        "print(durward_deepagents.__file__, m.version('durward'))", t.path("installed")], capture_output=True, text=True)
+    t.ok(t.path("installed") in r.stdout and "0.1.0" in r.stdout, "and its packages are found there", r.stdout, r.stderr)
     r = subprocess.run(["/usr/bin/python3", "-B", "-c", "import durward, sys; print(durward.__file__)"],
                        env={"PYTHONPATH": os.path.join(t.path("wheel"), name)}, capture_output=True, text=True)
     t.has(r.stdout, ".whl", "the client needs nothing but Python") or t.diag(r.stderr)
@@ -573,7 +597,7 @@ def main(t):
     t.part(sleeps, t, c)
     box = c.create("p")
     t.part(asked, t, c, box)
-    for part in (ports, kept, commands, streaming, files):
+    for part in (ports, kept, commands, interrupted, streaming, files):
         t.part(part, t, box)
     t.part(awaited, t, d.socket, box)
     t.part(published, t, c)

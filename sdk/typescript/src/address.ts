@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 
+/** Who asks a daemon elsewhere, and how patiently. */
 export interface Access {
   /** Of `durward token create`. Default: $DURWARD_TOKEN, else the file $DURWARD_TOKEN_FILE. */
   readonly token?: string;
@@ -11,6 +12,9 @@ export interface Access {
    * seconds and so on (default 2): what only reads, deletes a sandbox, volume or snapshot, writes a whole file, or gets or
    * creates. Others, commands among them, are sent once. */
   readonly retries?: number;
+  /** Seconds until an answer must begin (default 60), else Unavailable (`timeout`), which is not tried again. Commands have
+   * a timeout of their own; what takes long by itself (archives, approvals, verifying the log) has as long as it takes. */
+  readonly timeout?: number;
 }
 
 /** $DURWARD_URL, $DURWARD_SOCKET, else where the daemon of this user puts it. */
@@ -42,6 +46,7 @@ export class Where {
   readonly text: string;
   readonly url: URL | undefined;
   readonly retries: number;
+  readonly timeout: number;
   readonly #token: string;
   readonly #ca: Buffer | undefined;
 
@@ -49,6 +54,7 @@ export class Where {
     this.text = given ?? defaultSocket();
     this.#token = "";
     this.retries = access.retries ?? 2;
+    this.timeout = access.timeout ?? 60;
     if (this.text.startsWith("https://")) {
       const url = new URL(this.text);
       if ((url.pathname !== "/" && url.pathname !== "") || url.search || url.username || url.password)
@@ -69,6 +75,7 @@ export class Where {
     }
   }
 
+  /** What a client was given: itself, or where it is. */
   static of(given: string | Where | undefined, access?: Access): Where {
     return given instanceof Where ? given : new Where(given, access);
   }
@@ -83,11 +90,13 @@ export class Where {
     };
   }
 
+  /** With the token, where there is one. */
   headers(): Record<string, string> {
     return this.url ? { host: this.url.host, authorization: `Bearer ${this.#token}` }
                     : { host: "durward" };
   }
 
+  /** Without the token. */
   toString(): string {
     return this.text;
   }

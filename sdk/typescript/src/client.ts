@@ -10,6 +10,7 @@ import { createBody, json, Sandbox } from "./sandbox.js";
 import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget, volumeTarget } from "./target.js";
 import { ask, lines, open } from "./transport.js";
 
+/** What a sandbox is made with. Times are seconds. */
 export interface CreateOptions {
   /** May be left out where the configuration has one only. */
   readonly policy?: string;
@@ -45,10 +46,12 @@ export interface CreateOptions {
   readonly publish?: readonly (number | { readonly port: number; readonly address?: string })[];
 }
 
+/** The same, with the labels that it is found by. */
 export interface GetOrCreateOptions extends CreateOptions {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** What a volume is made with. */
 export interface VolumeOptions {
   /** Whose sandboxes may have it; may be left out where there is one, or of a clone. */
   readonly policy?: string;
@@ -176,6 +179,7 @@ export class Durward {
     return (await this.#json("GET", target, undefined, 60 + wait)).approvals.map(readApproval);
   }
 
+  /** One that waits; NotFound when it was decided or ended. */
   async approval(id: string): Promise<Approval> {
     return readApproval(await this.#json("GET", "/v1/approvals/" + quoted(id)));
   }
@@ -185,6 +189,7 @@ export class Durward {
     await this.#json("POST", `/v1/approvals/${quoted(id)}/allow`);
   }
 
+  /** Its client is answered 403. NotFound when somebody was faster, or it ended. */
   async deny(id: string): Promise<void> {
     await this.#json("POST", `/v1/approvals/${quoted(id)}/deny`);
   }
@@ -211,6 +216,7 @@ export class Durward {
     return this.#json("POST", `/v1/proposals/${quoted(id)}/accept`);
   }
 
+  /** Conflict when it was accepted. */
   async rejectProposal(id: string): Promise<Proposal> {
     return this.#json("POST", `/v1/proposals/${quoted(id)}/reject`);
   }
@@ -222,6 +228,7 @@ export class Durward {
     return (await this.#json("GET", "/v1/suppressions")).suppressions;
   }
 
+  /** One of them; NotFound when there is none. */
   async suppression(id: string): Promise<Suppression> {
     return this.#json("GET", "/v1/suppressions/" + quoted(id));
   }
@@ -236,6 +243,7 @@ export class Durward {
     return this.#json("POST", `/v1/suppressions/${quoted(id)}/accept`);
   }
 
+  /** It ends now; one that is open is withdrawn. */
   async liftSuppression(id: string): Promise<Suppression> {
     return this.#json("DELETE", "/v1/suppressions/" + quoted(id));
   }
@@ -247,6 +255,7 @@ export class Durward {
     return (await this.#json("GET", "/v1/snapshots")).snapshots.map(readSnapshot);
   }
 
+  /** NotFound when there is none of this name. */
   async snapshot(name: string): Promise<Snapshot> {
     return readSnapshot(await this.#json("GET", "/v1/snapshots/" + quoted(name)));
   }
@@ -294,6 +303,7 @@ export class Durward {
     return (await this.#json("GET", "/v1/volumes")).volumes.map(readVolume);
   }
 
+  /** With what of it is used, in bytes; NotFound when there is none of this name. */
   async volume(name: string): Promise<Volume> {
     return readVolume(await this.#json("GET", volumeTarget(name)));
   }
@@ -318,6 +328,7 @@ export class Durward {
     return exported(this.where, volumeTarget(name, "/export"));
   }
 
+  /** Names of the configuration's policies that this caller sees. */
   async policies(): Promise<string[]> {
     return (await this.#json("GET", "/v1/policies")).policies.map((p: { name: string }) => p.name);
   }
@@ -367,13 +378,14 @@ export class Durward {
     return this.#create(o, true);
   }
 
-  /** Oldest first, page by page. */
-  async *sandboxes(o: { readonly labels?: Readonly<Record<string, string>>; readonly state?: SandboxState } = {}):
+  /** Oldest first, page by page: only those that have all these labels, or are in this state. pageSize: how many are asked
+   * for at a time (1 to 1000, default 100). */
+  async *sandboxes(o: { readonly labels?: Readonly<Record<string, string>>; readonly state?: SandboxState; readonly pageSize?: number } = {}):
       AsyncGenerator<SandboxInfo, void> {
     const labels = Object.entries(o.labels ?? {}).map(([k, v]) => ["label", `${k}=${v}`] as const);
     let after: string | undefined;
     do {
-      const page = await this.#json("GET", SANDBOXES + query([...labels, ["state", o.state], ["after", after]]));
+      const page = await this.#json("GET", SANDBOXES + query([...labels, ["state", o.state], ["after", after], ["limit", String(o.pageSize ?? 100)]]));
       for (const row of page.sandboxes) yield readInfo(row);
       after = page.next ?? undefined;
     } while (after !== undefined);

@@ -62,16 +62,16 @@ const KINDS = new Map<string, typeof DurwardError>([
   ["scope", Denied],
 ]);
 
-function kindOf(code: string, status: number): typeof DurwardError {
+function kindOf(code: string, status: number, ofFile: boolean): typeof DurwardError {
   const kind = KINDS.get(code);
   if (kind) return kind;
-  if (FILE_CODES.has(code)) return FileError;
+  if (FILE_CODES.has(code) && (ofFile || status !== 503)) return FileError;
   if (status === 503) return Unavailable;
   return status >= 400 && status < 500 ? BadRequest : DurwardError;
 }
 
-/** The error for an answer that is not 2xx. */
-export function refusal(status: number, body: Uint8Array): DurwardError {
+/** The error for an answer that is not 2xx. ofFile: what was asked was about one. */
+export function refusal(status: number, body: Uint8Array, ofFile = true): DurwardError {
   let code: unknown, message: unknown;
   try {
     ({ code, message } = JSON.parse(Buffer.from(body).toString("utf8")).error);
@@ -81,7 +81,7 @@ export function refusal(status: number, body: Uint8Array): DurwardError {
   if (typeof code !== "string" || typeof message !== "string")
     return new DurwardError(`the daemon answered ${status} without saying why`, "no_json", status);
   const hint = HINTS.get(code);
-  const kind = kindOf(code, status);
+  const kind = kindOf(code, status, ofFile);
   return new kind(`${message} (${code})${hint ? `: ${hint}` : ""}`, code, status);
 }
 

@@ -97,6 +97,7 @@ export type ExecEvent =
   | { readonly type: "stdout" | "stderr"; readonly data: Uint8Array }
   | ({ readonly type: "exit" } & ExecResult);
 
+/** What is at a path. */
 export interface FileEntry {
   /** What is no UTF-8 in it is replaced: then use `raw`. */
   readonly name: string;
@@ -332,6 +333,7 @@ export interface Preview {
   readonly expiresAt: number;
 }
 
+/** A command that runs, or a kept one that has ended. */
 export interface RunningExec {
   readonly id: string;
   readonly startedAt: number;
@@ -342,6 +344,7 @@ export interface RunningExec {
   readonly exitCode?: number;
 }
 
+/** What happened to a sandbox. */
 export interface DaemonEvent {
   readonly sequence: number;
   readonly time: number;

@@ -43,6 +43,9 @@ export interface PairingOptions {
   readonly folder?: string;
 }
 
+/** Of either version of deepagents' protocol. */
+export type AnyBackend = SandboxBackendProtocol | SandboxBackendProtocolV2;
+
 export interface PairOptions extends PairingOptions {
   /** What is tried without the proxy: tcp:HOST:PORT, udp:HOST:PORT (a DNS question), name:HOST (a lookup). */
   readonly elsewhere?: readonly string[];
@@ -71,7 +74,7 @@ function targets(elsewhere: readonly string[], requireLock = false): readonly st
 }
 
 /** TypeError for what is no backend: what is called here must be there. */
-function usable(backend: SandboxBackendProtocol): SandboxBackendProtocol {
+function usable(backend: AnyBackend): AnyBackend {
   const given: Record<string, unknown> = Object(backend);
   const lacking = ["id", "execute", "uploadFiles"].filter((n) => !(n in given) || given[n] === undefined);
   if (lacking.length)
@@ -83,7 +86,7 @@ function usable(backend: SandboxBackendProtocol): SandboxBackendProtocol {
 
 /** Put any sandbox behind the proxy of a daemon. PairingError, and nothing left issued, when the proxy is not reached
  * from inside. What gets around it is a process warning (BypassWarning), with requireLock a PairingError. */
-export async function pair(backend: SandboxBackendProtocol, o: PairOptions = {}): Promise<PairedSandbox> {
+export async function pair(backend: AnyBackend, o: PairOptions = {}): Promise<PairedSandbox> {
   const tried = targets(o.elsewhere ?? ELSEWHERE, o.requireLock);
   const paired = await PairedSandbox.of(backend, o);
   try {
@@ -117,7 +120,7 @@ export class PairedSandbox implements SandboxBackendProtocolV2 {
   }
 
   /** Without looking from inside; `pair` does that too. */
-  static async of(backend: SandboxBackendProtocol, o: PairingOptions = {}): Promise<PairedSandbox> {
+  static async of(backend: AnyBackend, o: PairingOptions = {}): Promise<PairedSandbox> {
     const made = new PairedSandbox(adaptSandboxProtocol(usable(backend)), o);
     await made.#renew(true);
     return made;

@@ -12,6 +12,7 @@ import {
 import { quoted, sandboxTarget } from "./target.js";
 import { ask, lines, open, upgrade, type Call } from "./transport.js";
 
+/** How a command is run. */
 export interface ExecOptions {
   /** Default: the sandbox's workdir. */
   readonly cwd?: string;
@@ -34,6 +35,7 @@ export interface StartOptions extends Omit<ExecOptions, "maxOutput"> {
   readonly tty?: boolean;
 }
 
+/** What is changed of a sandbox; what is left out stays. */
 export interface Changes {
   /** All of them anew. */
   readonly labels?: Readonly<Record<string, string>>;
@@ -57,6 +59,7 @@ export interface ForkOptions {
   readonly autoResume?: boolean;
 }
 
+/** What creating and forking are asked with alike. */
 export function createBody(o: ForkOptions): Record<string, unknown> {
   return {
     name: o.name, labels: o.labels, env: o.env, ttl: o.ttl, idle_ttl: o.idleTtl, on_idle: o.onIdle,
@@ -98,6 +101,7 @@ function waitFor(timeout: number | undefined): number {
   return seconds ? seconds + 60 : 0;
 }
 
+/** One sandbox. It stays until it is deleted, or its time to live is over. */
 export class Sandbox {
   readonly where: Where;
 
@@ -111,6 +115,7 @@ export class Sandbox {
     return this.where.text;
   }
 
+  /** What it is found by: get(id). */
   get id(): string {
     return this.info.id;
   }
@@ -129,6 +134,7 @@ export class Sandbox {
     return (this.info = readInfo(JSON.parse(b.toString("utf8"))));
   }
 
+  /** Other labels (all of them anew), other times in seconds; ttl and softTtl count from now. */
   async update(o: Changes): Promise<SandboxInfo> {
     const body = json({ labels: o.labels, ttl: o.ttl, idle_ttl: o.idleTtl, soft_ttl: o.softTtl });
     const b = await this.#ask({ method: "PATCH", target: sandboxTarget(this.id), body });
@@ -211,6 +217,7 @@ export class Sandbox {
     }, o.signal);
   }
 
+  /** Kill a command and its process group, or forget a kept one that has ended. Idempotent. */
   async cancel(exec: string): Promise<void> {
     await this.#ask({ method: "DELETE", target: sandboxTarget(this.id, "/exec/" + quoted(exec)) });
   }
@@ -319,6 +326,7 @@ export class Sandbox {
     }
   }
 
+  /** All of a file. FileError: file_not_found, is_directory, permission_denied, too_large (over 64 MiB). */
   async read(path: Path): Promise<Uint8Array> {
     return this.#ask({ method: "GET", target: this.#file("/files", path) });
   }
@@ -331,6 +339,8 @@ export class Sandbox {
     await this.#ask({ method: "PUT", target: this.#file("/files", path, more), body });
   }
 
+  /** A file, or an empty directory; recursive: with all below it. ifVersion: only this version (FileEntry.version), not with
+   * recursive. FileError: file_not_found, not_empty, `changed`. */
   async remove(path: Path, o: { readonly recursive?: boolean; readonly ifVersion?: string } = {}): Promise<void> {
     const more = { recursive: o.recursive ? "true" : "false", if_version: o.ifVersion };
     await this.#ask({ method: "DELETE", target: this.#file("/files", path, more) });
@@ -353,6 +363,7 @@ export class Sandbox {
     return each(files, ([path]) => path, async ([path, data]) => (await this.write(path, data), null));
   }
 
+  /** One result for each path, in order: its bytes, or what went wrong. */
   download(paths: Iterable<Path>): Promise<FileResult[]> {
     return each(paths, (path) => path, (path) => this.read(path));
   }
@@ -365,11 +376,12 @@ export class Sandbox {
     return JSON.parse(b.toString("utf8")).results.map(readFileResult);
   }
 
-  /** A directory, by the tar in the sandbox; at most 256 MiB. */
+  /** A directory as a tar archive (64 MiB at most), by the tar in the sandbox. */
   readTar(path: Path): Promise<Uint8Array> {
     return this.#ask({ method: "GET", target: this.#file("/tar", path), wait: 300 });
   }
 
+  /** Unpack an archive below a directory, which is made, by the tar in the sandbox. */
   async writeTar(path: Path, data: Uint8Array): Promise<void> {
     await this.#ask({ method: "PUT", target: this.#file("/tar", path), body: data, wait: 300 });
   }

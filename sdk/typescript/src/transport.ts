@@ -15,7 +15,7 @@ export interface Call {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly target: string;
   readonly body?: Uint8Array | undefined;
-  /** Seconds until the answer must begin (default 60); 0: for ever. */
+  /** Seconds until the answer must begin (default: the client's timeout); 0: for ever. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** It may be sent twice, though its method does not say so. */
@@ -25,7 +25,8 @@ export interface Call {
 /** Where no answer came, or 503, it may be sent again: twice does what once does, and answers the same. */
 function worthAnother(call: Call, e: unknown): boolean {
   const whole = call.method === "GET" || (call.method === "PUT" && !call.target.includes("if_version="));
-  return (call.again === true || whole) && e instanceof Unavailable && e.code !== "timeout" && e.code !== "permission" && !call.signal?.aborted;
+  const passing = e instanceof Unavailable || (e instanceof DurwardError && e.status === 503);
+  return (call.again === true || whole) && passing && e.code !== "timeout" && e.code !== "permission" && !call.signal?.aborted;
 }
 
 /** The answer's head has come and is 2xx. Whoever gets it reads or destroys it. */
@@ -40,7 +41,7 @@ export function open(where: Where, call: Call): Promise<IncomingMessage> {
       ...where.options(), method: call.method, path: call.target, agent: false,
       headers: { ...where.headers(), connection: "close", "content-length": body.byteLength },
     });
-    const wait = call.wait ?? 60;
+    const wait = call.wait ?? where.timeout;
     const stop = () => req.destroy(call.signal?.reason);
     const timer = wait
       ? setTimeout(() => {
@@ -62,7 +63,7 @@ export function open(where: Where, call: Call): Promise<IncomingMessage> {
       settle();
       const status = answer.statusCode ?? 0;
       if (status >= 200 && status < 300) resolve(answer);
-      else readAll(where, answer).then((b) => reject(refusal(status, b)), reject);
+      else readAll(where, answer).then((b) => reject(refusal(status, b, /\/(files|tar)\b/.test(call.target))), reject);
     });
     req.end(body);
   });
@@ -72,7 +73,7 @@ export function open(where: Where, call: Call): Promise<IncomingMessage> {
 export function upgrade(where: Where, target: string, protocol: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const req = (where.url ? requestTls : request)({
-      ...where.options(), method: "POST", path: target, agent: false, timeout: 60_000,
+      ...where.options(), method: "POST", path: target, agent: false, timeout: where.timeout * 1000,
       headers: { ...where.headers(), connection: "Upgrade", upgrade: protocol, "content-length": 0 },
     });
     req.on("error", (e) => reject(unreachable(where.text, e)));
@@ -83,7 +84,7 @@ export function upgrade(where: Where, target: string, protocol: string): Promise
       resolve(raw as Socket);
     });
     req.on("response", (answer) => {
-      readAll(where, answer).then((b) => reject(refusal(answer.statusCode ?? 0, b)), reject);
+      readAll(where, answer).then((b) => reject(refusal(answer.statusCode ?? 0, b, false)), reject);
     });
     req.end();
   });

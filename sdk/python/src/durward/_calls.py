@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, Union
 from urllib.parse import quote, urlencode
 
 from ._http import request
-from .errors import FileError, Unavailable
+from .errors import DurwardError, FileError, Unavailable
 from .models import (
     Approval,
     Event,
@@ -34,6 +34,7 @@ BASE = "/v1/sandboxes"
 Publish = Union[int, tuple[int, str]]  # a port inside, and where it is reached if not at a free loopback port
 EXEC_TIMEOUT = 1800  # seconds, the API's default
 FILE_MAX = 64 << 20
+ANSWER_WAIT = 60.0  # seconds, of calls that wait for nothing themselves
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,16 @@ class Call(Generic[T]):
     target: str
     read: Callable[[bytes], T]
     body: bytes | None = None
-    wait: float | None = 60.0  # seconds until the answer must begin; None: for ever
+    wait: float | None = ANSWER_WAIT  # seconds until the answer must begin; None: for ever
     again: bool = False  # it may be sent twice, though its method does not say so
+
+    def seconds(self, timeout: float) -> float | None:
+        """Seconds that a client of this timeout waits."""
+        return timeout if self.wait == ANSWER_WAIT else self.wait
+
+    @property
+    def of_file(self) -> bool:
+        return "/files" in self.target or "/tar" in self.target
 
     @property
     def repeatable(self) -> bool:
@@ -58,8 +67,9 @@ def pauses(retries: int) -> list[float]:
     return [min(0.1 * 4 ** n, 5.0) for n in range(retries)]
 
 
-def worth_another(call: Call[Any], e: Unavailable) -> bool:
-    return call.repeatable and e.code not in ("timeout", "permission")
+def worth_another(call: Call[Any], e: DurwardError) -> bool:
+    """No answer came, or 503."""
+    return call.repeatable and (isinstance(e, Unavailable) or e.status == 503) and e.code not in ("timeout", "permission")
 
 
 def _json(value: Any) -> bytes:
@@ -323,9 +333,9 @@ def export_volume(name: str) -> tuple[str, str]:
 
 
 def page(labels: Mapping[str, str] | None, state: str | None,
-         after: str | None) -> Call[tuple[list[SandboxInfo], str | None]]:
+         after: str | None, size: int) -> Call[tuple[list[SandboxInfo], str | None]]:
     query = [("label", "%s=%s" % pair) for pair in (labels or {}).items()]
-    query += [(k, v) for k, v in (("state", state), ("after", after)) if v is not None]
+    query += [(k, v) for k, v in (("state", state), ("after", after), ("limit", str(size))) if v is not None]
 
     def read(b: bytes) -> tuple[list[SandboxInfo], str | None]:
         v = json.loads(b)

@@ -19,7 +19,7 @@ from ._address import Connection, socket_path
 from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
 from ._http import HEAD_MAX, answer
-from .errors import BadRequest, Conflict, DurwardError, FileError, Unavailable, refusal, unreachable
+from .errors import BadRequest, Conflict, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
     Event,
@@ -49,23 +49,27 @@ class Durward:
 
     retries: how often more a call is tried that no answer came to (the daemon is being started anew), or 503, after 0.1,
     0.4, 1.6 seconds and so on: what only reads, deletes a sandbox, volume or snapshot, writes a whole file, or gets or
-    creates. Others, commands among them, are sent once."""
+    creates. Others, commands among them, are sent once.
+
+    timeout: seconds until an answer must begin, else Unavailable (`timeout`), which is not tried again. Commands have a
+    timeout of their own; what takes long by itself (archives, approvals, verifying the log) has as long as it takes."""
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
-                 ca: str | os.PathLike[str] | None = None, retries: int = 2) -> None:
+                 ca: str | os.PathLike[str] | None = None, retries: int = 2, timeout: float = 60) -> None:
         self.socket = socket_path(socket, token, ca)
         self.pauses = _calls.pauses(retries)
+        self.timeout = timeout
 
     def __repr__(self) -> str:
         return "Durward(%r)" % self.socket
 
     def _open(self, call: Call[Any]) -> tuple[Connection, http.client.HTTPResponse]:
-        conn = Connection(self.socket, call.wait)
+        conn = Connection(self.socket, call.seconds(self.timeout))
         try:
             conn.request(call.method, call.target, call.body, self.socket.headers)
             answer = conn.getresponse()
             if answer.status // 100 != 2:
-                raise refusal(answer.status, answer.read())
+                raise refusal(answer.status, answer.read(), call.of_file)
             return conn, answer
         except (OSError, http.client.HTTPException) as e:
             conn.close()
@@ -78,7 +82,7 @@ class Durward:
         for pause in self.pauses:
             try:
                 return self._once(call)
-            except Unavailable as e:
+            except DurwardError as e:
                 if not _calls.worth_another(call, e):
                     raise
                 time.sleep(pause)
@@ -96,7 +100,7 @@ class Durward:
 
     def _upgrade(self, wanted: tuple[str, str]) -> Socket:
         """A connection that the daemon hands over (101)."""
-        conn = Connection(self.socket, 60)
+        conn = Connection(self.socket, self.timeout)
         try:
             conn.connect()
         except OSError as e:
@@ -117,7 +121,7 @@ class Durward:
                     if not more:
                         break
                     body += more
-                raise refusal(given.status, body)
+                raise refusal(given.status, body, False)
             s.settimeout(None)
             return s
         except (OSError, http.client.HTTPException) as e:
@@ -150,6 +154,7 @@ class Durward:
         return self._do(_calls.console())
 
     def policies(self) -> list[str]:
+        """Names of the configuration's policies that this caller sees."""
         return self._do(_calls.policies())
 
     def policy(self, name: str | None = None) -> dict[str, Any]:
@@ -161,12 +166,13 @@ class Durward:
         return self._do(_calls.explain(method, url, policy))
 
     def events(self, after: int = 0, limit: int = 100) -> list[Event]:
-        """What happened to sandboxes, after this sequence number."""
+        """What happened to sandboxes, after this sequence number: of the last 1000 since the daemon's controller
+        started, `limit` at most (1 to 1000)."""
         return self._do(_calls.events(after, limit))
 
     def query_log(self, **conditions: str | int) -> list[dict[str, Any]]:
         """Records of the audit log, oldest first: since, until, kind, sandbox, policy, host, method, rule,
-        credential, status, code, id, text; the newest `limit` (1000) of them."""
+        credential, status, code, id, text; the newest `limit` (1 to 5000, default 1000) of them."""
         return (self._do(_calls.query_log(conditions)))[0]
 
     def export_case(self, **conditions: str | int) -> bytes:
@@ -178,7 +184,8 @@ class Durward:
         return self._do(_calls.codes())
 
     def verify_log(self) -> dict[str, Any]:
-        """The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`."""
+        """The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`. Takes as long as
+        that takes, 300 seconds at most."""
         return self._do(_calls.verify_log())
 
     def audit(self) -> Iterator[dict[str, Any]]:
@@ -201,6 +208,7 @@ class Durward:
         return self._do(_calls.approvals(after, wait))[0]
 
     def approval(self, approval_id: str) -> Approval:
+        """One that waits; NotFound when it was decided or ended."""
         return self._do(_calls.approval(approval_id))
 
     def allow(self, approval_id: str) -> None:
@@ -208,6 +216,7 @@ class Durward:
         self._do(_calls.decide(approval_id, True))
 
     def deny(self, approval_id: str) -> None:
+        """Its client is answered 403. NotFound when somebody was faster, or it ended."""
         self._do(_calls.decide(approval_id, False))
 
     # ---- what was proposed to be allowed ----
@@ -230,6 +239,7 @@ class Durward:
         return self._do(_calls.decide_proposal(proposal_id, True))
 
     def reject_proposal(self, proposal_id: str) -> dict[str, Any]:
+        """Conflict when it was accepted."""
         return self._do(_calls.decide_proposal(proposal_id, False))
 
     # ---- findings that were looked at ----
@@ -239,12 +249,14 @@ class Durward:
         return self._do(_calls.suppressions())
 
     def suppression(self, suppression_id: str) -> dict[str, Any]:
+        """One of them; NotFound when there is none."""
         return self._do(_calls.suppression(suppression_id))
 
     def suppress(self, code: str, host: str, reason: str, expires_in: int, *, policy: str | None = None,
                  method: str | None = None, path: str | None = None,
                  sandbox: str | None = None) -> dict[str, Any]:
-        """Hides nothing before it is accepted; then notices leave such findings out until it ends."""
+        """Hides nothing before it is accepted; then notices leave such findings out until it ends, `expires_in` seconds
+        from now."""
         return self._do(_calls.suppress(code, host, reason, expires_in, policy, method, path, sandbox))
 
     def accept_suppression(self, suppression_id: str) -> dict[str, Any]:
@@ -252,6 +264,7 @@ class Durward:
         return self._do(_calls.accept_suppression(suppression_id))
 
     def lift_suppression(self, suppression_id: str) -> dict[str, Any]:
+        """It ends now; one that is open is withdrawn."""
         return self._do(_calls.lift_suppression(suppression_id))
 
     # ---- snapshots ----
@@ -261,6 +274,7 @@ class Durward:
         return self._do(_calls.snapshots())
 
     def snapshot(self, name: str) -> Snapshot:
+        """NotFound when there is none of this name."""
         return self._do(_calls.show_snapshot(name))
 
     def delete_snapshot(self, name: str) -> None:
@@ -312,8 +326,8 @@ class Durward:
                       access: str | None = None, labels: Mapping[str, str] | None = None,
                       clone_of: str | None = None, get_or_create: bool = False) -> Volume:
         """Files that outlive the sandboxes of this policy which mount them: create(volumes=["NAME:/path"]).
-        size: bytes (default 1 GiB). access: "one" sandbox at a time may write (default), or "many". clone_of:
-        begin with the files of this volume or snapshot."""
+        size: bytes (1 MiB to 1 PiB, default 1 GiB). access: "one" sandbox at a time may write (default), or "many". clone_of:
+        begin with the files of this volume or snapshot. Conflict where there is one of this name, unless get_or_create."""
         return self._do(_calls.create_volume(get_or_create, name=name, policy=policy, size=size, access=access,
                                              labels=plain(labels), **{"from": clone_of}))
 
@@ -322,10 +336,11 @@ class Durward:
         return self._do(_calls.volumes())
 
     def volume(self, name: str) -> Volume:
+        """With what of it is used, in bytes; NotFound when there is none of this name."""
         return self._do(_calls.volume(name))
 
     def delete_volume(self, name: str) -> None:
-        """Idempotent. Conflict while a sandbox has it."""
+        """Idempotent. Conflict (`volume_in_use`) while a sandbox has it."""
         self._do(_calls.delete_volume(name))
 
     def snapshot_volume(self, name: str, snapshot: str) -> Volume:
@@ -352,7 +367,7 @@ class Durward:
 
     def issue_identity(self, policy: str | None = None, ttl: int | None = None,
                        remote: bool = False) -> Identity:
-        """A token for a sandbox that is not this daemon's. ttl: seconds, at most 3600. remote: it is on
+        """A token for a sandbox that is not this daemon's. ttl: seconds, 1 to 3600 (default 3600). remote: it is on
         another host, so that the listener is one that can be reached from there, in TLS if there is one."""
         return self._do(_calls.issue(policy, ttl, remote))
 
@@ -396,12 +411,13 @@ class Durward:
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
             on_soft_ttl=on_soft_ttl, auto_resume=auto_resume, template=template)))
 
-    def sandboxes(self, labels: Mapping[str, str] | None = None,
-                  state: str | None = None) -> Iterator[SandboxInfo]:
-        """Oldest first, page by page."""
+    def sandboxes(self, labels: Mapping[str, str] | None = None, state: str | None = None, *,
+                  page_size: int = 100) -> Iterator[SandboxInfo]:
+        """Oldest first, page by page. labels: only those that have all of them. state: only those that are creating,
+        running, paused, resuming, stopped or stopping. page_size: how many are asked for at a time (1 to 1000)."""
         after: str | None = None
         while True:
-            rows, after = self._do(_calls.page(labels, state, after))
+            rows, after = self._do(_calls.page(labels, state, after, page_size))
             yield from rows
             if after is None:
                 return
@@ -424,6 +440,7 @@ class Sandbox:
 
     @property
     def id(self) -> str:
+        """What it is found by: get(id)."""
         return self.info.id
 
     def __repr__(self) -> str:
@@ -443,11 +460,13 @@ class Sandbox:
 
     def update(self, *, labels: Mapping[str, str] | None = None, ttl: int | None = None,
                idle_ttl: int | None = None, soft_ttl: int | None = None) -> SandboxInfo:
-        """Other labels (all of them anew), other times; ttl and soft_ttl count from now."""
+        """Other labels (all of them anew), other times in seconds; ttl (1 to 2592000) and soft_ttl (0: never) count
+        from now, idle_ttl 0 is never."""
         self.info = self.client._do(_calls.update(self.id, labels, ttl, idle_ttl, soft_ttl))
         return self.info
 
     def delete(self) -> None:
+        """End it and forget it, with its files. Idempotent; answers when nothing of it is left."""
         self.client._do(_calls.delete(self.id))
 
     # ---- sleep ----
@@ -494,10 +513,12 @@ class Sandbox:
         return self.client._do(_calls.execs(self.id))
 
     def cancel(self, exec_id: str) -> None:
+        """Kill a command and its process group, or forget a kept one that has ended. Idempotent."""
         self.client._do(_calls.cancel(self.id, exec_id))
 
     def forward(self, port: int) -> Socket:
-        """A connection to a TCP port of its own loopback. Yours to close."""
+        """A connection to a TCP port (1 to 65535) of its own loopback. Yours to close. Unavailable (`not_listening`) when
+        nothing listens there."""
         return self.client._upgrade(_calls.forward(self.id, port))
 
     def services(self) -> list[Service]:
@@ -586,6 +607,7 @@ class Sandbox:
             conn.close()
 
     def read(self, path: str) -> bytes:
+        """All of a file. FileError: file_not_found, is_directory, permission_denied, too_large (over 64 MiB)."""
         return self.client._do(_calls.read_file(self.id, path))
 
     def write(self, path: str, data: bytes, mode: int | None = None, if_version: str | None = None) -> None:
@@ -594,6 +616,8 @@ class Sandbox:
         self.client._do(_calls.write_file(self.id, path, data, mode, if_version))
 
     def remove(self, path: str, recursive: bool = False, if_version: str | None = None) -> None:
+        """A file, or an empty directory; recursive: with all below it. if_version: only this version (FileEntry.version),
+        not with recursive. FileError: file_not_found, not_empty, `changed`."""
         self.client._do(_calls.delete_file(self.id, path, recursive, if_version))
 
     def stat(self, path: str) -> FileEntry:
@@ -601,25 +625,28 @@ class Sandbox:
         return self.client._do(_calls.stat_file(self.id, path))
 
     def list_files(self, path: str) -> list[FileEntry]:
-        """At most 16384 entries."""
+        """At most 16384 entries. FileError: file_not_found, not_directory."""
         return self.client._do(_calls.list_files(self.id, path))[0]
 
     def upload(self, files: Iterable[tuple[str, bytes]]) -> list[FileResult]:
-        """One result for each file, in order; what goes wrong with one is in its result."""
+        """One result for each file, in order; what goes wrong with one is in its result. Parents are made."""
         return [_one(lambda: self.write(path, data), path) for path, data in files]
 
     def download(self, paths: Iterable[str]) -> list[FileResult]:
+        """One result for each path, in order: its bytes, or what went wrong."""
         return [_one(lambda: self.read(path), path) for path in paths]
 
     def batch(self, operations: Iterable[Mapping[str, Any]]) -> list[FileResult]:
-        """Small operations in one request, as the API's document has them."""
+        """Small operations in one request, each with a result of its own: {"op": "read", "path"}, {"op": "write", "path",
+        "data", "encoding"}, {"op": "delete", "path", "recursive"}, as the API's document has them."""
         return self.client._do(_calls.batch(self.id, operations))
 
     def read_tar(self, path: str) -> bytes:
-        """A directory, by the tar in the sandbox."""
+        """A directory as a tar archive (64 MiB at most), by the tar in the sandbox."""
         return self.client._do(_calls.read_tar(self.id, path))
 
     def write_tar(self, path: str, data: bytes) -> None:
+        """Unpack an archive below a directory, which is made, by the tar in the sandbox."""
         self.client._do(_calls.write_tar(self.id, path, data))
 
 

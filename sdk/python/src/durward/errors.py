@@ -76,8 +76,8 @@ _TYPES: dict[str, type[DurwardError]] = {
 }
 
 
-def refusal(status: int, body: bytes) -> DurwardError:
-    """The exception for an answer that is not 2xx."""
+def refusal(status: int, body: bytes, of_file: bool = True) -> DurwardError:
+    """The exception for an answer that is not 2xx. of_file: what was asked was about one."""
     try:
         error = json.loads(body)["error"]
         code, message = str(error["code"]), str(error["message"])
@@ -87,7 +87,7 @@ def refusal(status: int, body: bytes) -> DurwardError:
     text = "%s (%s)" % (message, code) + (": " + hint if hint else "")
     kind = _TYPES.get(code)
     if kind is None:
-        kind = FileError if code in FILE_CODES else Unavailable if status == 503 else \
+        kind = FileError if code in FILE_CODES and (of_file or status != 503) else Unavailable if status == 503 else \
             BadRequest if 400 <= status < 500 else DurwardError
     return kind(text, code, status)
 

@@ -116,6 +116,7 @@ class FileEvent:
 
 @dataclass(frozen=True)
 class FileEntry:
+    """What is at a path. size: bytes. modified_at: seconds since 1970."""
     name: str  # what is no UTF-8 in it is escaped as os.fsdecode does
     type: str  # file, directory, symlink, other
     size: int
@@ -163,6 +164,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class VolumeMount:
+    """A sandbox that has a volume, and where."""
     sandbox: str
     path: str
     read_only: bool
@@ -312,6 +314,7 @@ class RunningExec:
 
 @dataclass(frozen=True)
 class Event:
+    """What happened to a sandbox. sequence: for events(after=...). time: seconds since 1970."""
     sequence: int
     time: int
     sandbox: str

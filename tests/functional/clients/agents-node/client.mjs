@@ -220,6 +220,7 @@ behaviour("getOrCreate of six at once: one sandbox; found by label and by state"
   assert.equal(new Set(got.map((s) => s.id)).size, 1);
   assert.deepEqual((await all(c.sandboxes({ labels: { k: "v= &" } }))).map((s) => s.id), [got[0].id]);
   assert.equal((await all(c.sandboxes({ state: "running" }))).length, 2);
+  assert.deepEqual((await all(c.sandboxes({ pageSize: 1 }))).map((s) => s.id), (await all(c.sandboxes())).map((s) => s.id));
   await refused(c.getOrCreate({ labels: { k: "v= &" }, policy: "other" }), "Conflict", "conflict");
   await got[0].delete();
 });
@@ -314,17 +315,20 @@ behaviour("identities: issued and revoked", async () => {
 });
 behaviour("no answer: what may be asked twice is, and nothing else", async () => {
   const asked = [];
-  let left = 0;
+  let left = 0, way = "close";
   const front = createServer((near) => {
     near.on("error", () => undefined).once("data", (head) => {
       asked.push(head.toString().split("\r\n")[0]);
-      if (left-- > 0) return void near.destroy();
+      if (left-- > 0) {
+        if (way === "hang") return;
+        return way === "busy" ? void near.end('HTTP/1.1 503 Busy\r\nContent-Length: 49\r\n\r\n{"error":{"code":"unavailable","message":"busy"}}') : void near.destroy();
+      }
       const far = connect(process.env.PLAIN);
       far.on("error", () => near.destroy()).write(head);
       near.pipe(far).pipe(near);
     });
   });
-  const drop = (count) => ((asked.length = 0), (left = count));
+  const drop = (count, how = "close") => ((asked.length = 0), (left = count), (way = how));
   const path = `${process.env.HOME}/front.sock`;
   await new Promise((done) => front.listen(path, done));
   try {
@@ -349,6 +353,11 @@ behaviour("no answer: what may be asked twice is, and nothing else", async () =>
     await box.delete();
     drop(1);
     await refused(once.policies(), "Unavailable", "connection");
+    drop(1, "busy");
+    assert.deepEqual([(await d.policies()).length > 0, asked.length], [true, 2]);
+    drop(9, "hang");
+    await refused(new durward.Durward(path, { timeout: 0.3 }).policies(), "Unavailable", "timeout");
+    assert.equal(asked.length, 1);
   } finally {
     await new Promise((done) => front.close(done));
   }

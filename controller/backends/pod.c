@@ -162,23 +162,26 @@ static int heed_signals(struct pod_keeper *k, struct err *err)
     return 0;
 }
 
-/* The rules come before the interfaces that they are for. */
-static int lay_network(struct pod_parts *p, struct err *err)
+/* The pod has no interface yet, so that nobody else reaches listeners in it. */
+static int lay_inside(struct pod_parts *p, struct err *err)
 {
-    if (pod_link_tied(p->pod, p->outer, err) < 0 ||
-        pod_link_find(p->pod, p->outer, &p->link, err) < 0)
+    if (pod_link_tied(p->pod, p->outer, err) < 0 || pod_link_find(p->outer, &p->link, err) < 0)
         return -1;
+    if (setns(p->pod, CLONE_NEWNET) < 0)
+        return err_sys(err, "cannot enter the pod's network");
+    return netns_listen_pod(&p->listeners, p->link.ip, err);
+}
+
+/* While a gate takes the listeners. The rules come before the interfaces that they are for. */
+static int lay_outside(struct pod_parts *p, struct err *err)
+{
     if (setns(p->outer, CLONE_NEWNET) < 0)
         return err_sys(err, "cannot enter the pod's network");
     if (nft_pod_install(&p->link, p->ranges, p->n_ranges, err) < 0 ||
         (p->keeper.inbound = nft_open_log(NFT_POD_INBOUND, err)) < 0 ||
         (p->keeper.refused = nft_open_log(NFT_POD_REFUSED, err)) < 0)
         return -1;
-    if (pod_link_make(p->pod, p->outer, &p->link, err) < 0)
-        return -1;
-    if (setns(p->pod, CLONE_NEWNET) < 0)
-        return err_sys(err, "cannot enter the pod's network");
-    return netns_listen_pod(&p->listeners, p->link.ip, err);
+    return pod_link_make(p->pod, p->outer, &p->link, err);
 }
 
 static int make_it(const struct making *m, struct pod_parts *p, struct err *err)
@@ -187,11 +190,11 @@ static int make_it(const struct making *m, struct pod_parts *p, struct err *err)
     if (m->parts.pods == NULL)
         return err_set(err, ERR_DENIED, "this daemon has no node's pods");
     if (heed_signals(&p->keeper, err) < 0 || open_both(m, p, err) < 0 || add_own(p, err) < 0 ||
-        add_ranges(m->parts.pods, p, err) < 0 || lay_network(p, err) < 0)
+        add_ranges(m->parts.pods, p, err) < 0 || lay_inside(p, err) < 0)
         return -1;
-    if (launcher_offer(m->plan, &p->listeners, err) < 0 || launcher_await_root(&root, err) < 0 ||
-        lay_trust(m, root, err) < 0 || launcher_built(m->plan, true, "", err) < 0 ||
-        launcher_await_consent(err) < 0)
+    if (launcher_offer(m->plan, &p->listeners, err) < 0 || lay_outside(p, err) < 0 ||
+        launcher_await_root(&root, err) < 0 || lay_trust(m, root, err) < 0 ||
+        launcher_built(m->plan, true, "", err) < 0 || launcher_await_consent(err) < 0)
         return -1;
     netns_close(&p->listeners);
     int r = pod_link_check(p->pod, p->outer, &p->link, err);

@@ -48,9 +48,10 @@ void cni_ask_who(struct cni_call *c, struct err *why);
 /* What has become of the pod, for an event. Whether anybody hears it changes nothing. */
 void cni_say_bound(const struct cni_call *c, const char *what);
 
-/* cni_pin.c: a network namespace that lasts, pinned beside the pod's; the process is then in it. */
+/* cni_pin.c: a network namespace for the pod, over the runtime's own at its name, which is pinned
+ * beside it. */
 int cni_pin(const struct cni_call *c, struct err *err);
-/* The pod gets its interface back, if it is there, and the pin goes. What is absent is fine. */
+/* The runtime's namespace is at its name again, and the pin goes. What is absent is fine. */
 int cni_unpin(const struct cni_call *c, const char *container, struct err *err);
 /* All pins but those of the containers that the call lists, and of the ones that are other lists'
  * of plugins: kept, a line each. */

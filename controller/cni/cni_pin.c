@@ -1,18 +1,22 @@
-/* The namespace before a pod outlives the plugin by a mount in the directory of namespaces, as the
- * runtime's own do; and the environment is laid into the pod's volume before anything of the pod
- * runs. */
+/* A pod gets another network namespace, mounted over the runtime's own in the directory of
+ * namespaces. That one, with the interface, outlives the plugin by a mount beside it; and the
+ * environment is laid into the pod's volume before anything of the pod runs. */
 #define _GNU_SOURCE 1
 #include "cni.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pod_link.h"
@@ -25,15 +29,88 @@ static int path_of(const struct cni_call *c, const char *container, char to[PATH
     return n > 0 && n < PATH ? 0 : err_set(err, ERR_LIMIT, "the path of a namespace is too long");
 }
 
-/* Whose it is stands in it, where nobody changes it but root of the node: so the daemon finds no
- * other pod's. */
-static int tie(const struct cni_call *c, struct err *err)
+/* The process is then in it. By no name in the directory: a mount that is made of another is its
+ * peer, and gets what is mounted over that one. */
+static int mount_netns(int netns, const char *path)
 {
-    int pod = open(c->pod_path, O_RDONLY | O_CLOEXEC);
-    int r = pod < 0 ? err_sys(err, "%s", c->pod_path) : pod_link_tie(pod, err);
-    if (pod >= 0)
-        close(pod);
-    return r;
+    return setns(netns, CLONE_NEWNET) < 0 ? -1
+                                          : mount("/proc/self/ns/net", path, "none", MS_BIND, NULL);
+}
+
+static int open_netns(const char *path, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_sys(err, "%s", path) : fd;
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Of a pod in a user namespace of its own its network is, too. */
+static bool is_ours(int owner)
+{
+    struct stat own, other;
+    return owner < 0 || stat("/proc/self/ns/user", &own) < 0 || fstat(owner, &other) < 0 ||
+           same(&own, &other);
+}
+
+/* A child makes it, and waits until it is opened. */
+static int netns_of(int owner, struct err *err)
+{
+    char path[64], made;
+    int ready[2];
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return err_sys(err, "a pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setns(owner, CLONE_NEWUSER) == 0 && unshare(CLONE_NEWNET) == 0 &&
+            write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    int fd = -1;
+    snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+    if (pid > 0 && read(ready[0], &made, 1) == 1)
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        err_sys(err, "a network namespace of the pod's user namespace");
+    close(ready[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    return fd;
+}
+
+/* For the pod, in place of the one that the runtime made. */
+static int inner_of(int outer, struct err *err)
+{
+    int owner = ioctl(outer, NS_GET_USERNS);
+    int fd;
+    if (!is_ours(owner))
+        fd = netns_of(owner, err);
+    else if (unshare(CLONE_NEWNET) < 0 ||
+             (fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+        fd = err_sys(err, "a network namespace");
+    if (owner >= 0)
+        close(owner);
+    return fd;
+}
+
+/* Over the runtime's, at its name. Whose the outer one is stands in it, where nobody changes it but
+ * root of the node: so the daemon finds no other pod's. */
+static int cover(const struct cni_call *c, int outer, int inner, struct err *err)
+{
+    if (setns(outer, CLONE_NEWNET) < 0)
+        return err_sys(err, "cannot enter the pod's network");
+    if (pod_link_tie(inner, err) < 0)
+        return -1;
+    return mount_netns(inner, c->pod_path) < 0
+               ? err_sys(err, "cannot pin a network namespace at %s", c->pod_path)
+               : 0;
 }
 
 int cni_pin(const struct cni_call *c, struct err *err)
@@ -45,60 +122,72 @@ int cni_pin(const struct cni_call *c, struct err *err)
     if (fd < 0)
         return err_sys(err, "cannot make %s", path);
     close(fd);
-    int r = unshare(CLONE_NEWNET) < 0 ? err_sys(err, "a network namespace") : tie(c, err);
-    if (r == 0 && mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) == 0)
-        return 0;
-    if (r == 0)
+    int outer = open_netns(c->pod_path, err);
+    int inner = outer < 0 ? -1 : inner_of(outer, err);
+    bool pinned = inner >= 0 && mount_netns(outer, path) == 0;
+    if (inner >= 0 && !pinned)
         err_sys(err, "cannot pin a network namespace at %s", path);
+    int r = pinned ? cover(c, outer, inner, err) : -1;
+    if (inner >= 0)
+        close(inner);
+    if (outer >= 0)
+        close(outer);
+    if (r == 0)
+        return 0;
+    if (pinned)
+        (void)umount2(path, MNT_DETACH);
     unlink(path);
     return -1;
 }
 
-/* Whether a thread is in this namespace, of one process. */
-static bool is_in(int proc, const char *pid, const struct stat *netns)
+/* The runtime's namespace is at its name again. What a version of before us has put under no other
+ * is put back. */
+static int uncover(const char *path, int outer, struct err *err)
+{
+    struct stat now, below;
+    struct err why = {0};
+    int inner = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (inner < 0)
+        return 0;
+    int r = fstat(inner, &now) < 0 || fstat(outer, &below) < 0 ? -1 : 0;
+    if (r == 0 && !same(&now, &below) && pod_link_tied(inner, outer, &why) == 0) {
+        if (umount2(path, MNT_DETACH) < 0)
+            r = err_sys(err, "cannot unmount %s", path);
+        else if (stat(path, &now) < 0 || !same(&now, &below))
+            (void)mount_netns(inner, path);
+    }
+    close(inner);
+    return r;
+}
+
+/* At whatever name: the runtime has not said which. */
+static int uncover_any(const struct cni_call *c, int outer, struct err *err)
 {
     char path[PATH];
-    struct stat st;
-    bool found = false;
-    snprintf(path, sizeof path, "%.20s/task", pid);
-    int at = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = at < 0 ? NULL : fdopendir(at);
-    if (d == NULL && at >= 0)
-        close(at);
-    for (const struct dirent *e; d && !found && (e = readdir(d)) != NULL;) {
-        snprintf(path, sizeof path, "%.20s/ns/net", e->d_name);
-        found = fstatat(dirfd(d), path, &st, 0) == 0 && st.st_dev == netns->st_dev &&
-                st.st_ino == netns->st_ino;
+    DIR *d = opendir(c->netns);
+    int r = d == NULL ? err_sys(err, "%s", c->netns) : 0;
+    for (const struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
+        int n = snprintf(path, sizeof path, "%s/%s", c->netns, e->d_name);
+        if (e->d_name[0] != '.' && strncmp(e->d_name, POD_PIN, strlen(POD_PIN)) != 0 && n > 0 &&
+            n < PATH)
+            r = uncover(path, outer, err);
     }
     if (d)
         closedir(d);
-    return found;
+    return r;
 }
 
-/* Whether anybody lives on in the pod. What cannot be looked at counts. */
-static bool has_survivors(int pod)
+/* Who lives on in the pod has a namespace without an interface; the runtime's is as its plugins
+ * left it. */
+static int give_back(const struct cni_call *c, bool own, const char *pin, struct err *err)
 {
-    struct stat netns;
-    DIR *d = opendir("/proc");
-    bool found = d == NULL || fstat(pod, &netns) < 0;
-    for (const struct dirent *e; !found && (e = readdir(d)) != NULL;)
-        found = e->d_name[0] >= '1' && e->d_name[0] <= '9' && is_in(dirfd(d), e->d_name, &netns);
-    if (d)
-        closedir(d);
-    return found;
-}
-
-/* The pod's own namespace may be gone, with all that is in it. Where somebody lives on in it, who
- * could switch the interface on, it is not given back, and ends with the outer one. */
-static int give_back(const struct cni_call *c, const char *pin, struct err *err)
-{
+    struct err why = {0};
     int outer = open(pin, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int pod = c->pod_path[0] ? open(c->pod_path, O_RDONLY | O_CLOEXEC) : -1;
-    int r = outer >= 0 && pod >= 0 && !has_survivors(pod) ? pod_link_undo(pod, outer, err) : 0;
-    if (outer >= 0)
-        close(outer);
-    if (pod >= 0)
-        close(pod);
+    if (outer < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "%s", pin);
+    (void)pod_link_undo(outer, &why); /* a file that is no namespace (any more) has nothing */
+    int r = own && c->pod_path[0] ? uncover(c->pod_path, outer, err) : uncover_any(c, outer, err);
+    close(outer);
     return r;
 }
 
@@ -106,13 +195,12 @@ int cni_unpin(const struct cni_call *c, const char *container, struct err *err)
 {
     char path[PATH];
     struct stat st;
-    struct err why = {0};
     if (path_of(c, container, path, err) < 0)
         return -1;
     if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : err_sys(err, "%s", path);
-    if (strcmp(container, c->q.container) == 0)
-        (void)give_back(c, path, &why); /* else the interface ends with the namespace */
+    if (give_back(c, strcmp(container, c->q.container) == 0, path, err) < 0)
+        return -1;
     if (umount2(path, MNT_DETACH) < 0 && errno != EINVAL)
         return err_sys(err, "cannot unmount %s", path);
     return unlink(path) == 0 || errno == ENOENT ? 0 : err_sys(err, "cannot remove %s", path);

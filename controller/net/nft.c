@@ -149,18 +149,25 @@ static void output(struct nft_batch *t, uint16_t port, uint16_t group, const uns
     nft_rule_end(t);
 }
 
-int nft_install(uint16_t port, uint16_t group, const unsigned char *pod, struct err *err)
+static int install(uint16_t port, uint16_t group, const unsigned char *pod, bool again,
+                   struct err *err)
 {
     struct nft_batch t;
+    if (nft_begin(&t, again, err) < 0)
+        return -1;
+    prerouting(&t, port, pod);
+    output(&t, port, group, pod);
+    return nft_apply(&t, err);
+}
+
+int nft_install(uint16_t port, uint16_t group, const unsigned char *pod, struct err *err)
+{
     int log = nft_open_log(group, err);
     if (log < 0)
         return -1;
-    int r = nft_begin(&t, pod != NULL, err);
-    if (r == 0) {
-        prerouting(&t, port, pod);
-        output(&t, port, group, pod);
-        r = nft_apply(&t, err);
-    }
+    int r = install(port, group, pod, false, err);
+    if (pod && nft_was_there(r, err))
+        r = install(port, group, pod, true, err);
     if (r == 0)
         return log;
     close(log);

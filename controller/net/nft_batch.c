@@ -285,7 +285,9 @@ static int send_whole(struct nft_batch *t, struct err *err)
     int r = transact(nl, mnl_nlmsg_batch_head(t->b), mnl_nlmsg_batch_size(t->b), 1) < 0
                 ? err_sys(err, "nf_tables")
                 : 0;
+    int saved = errno;
     mnl_socket_close(nl);
+    errno = saved;
     return r;
 }
 
@@ -296,9 +298,19 @@ int nft_apply(struct nft_batch *t, struct err *err)
     int r = t->failed || t->last == NULL
                 ? err_set(err, ERR_INTERNAL, "packet rules are too many, or memory is out")
                 : send_whole(t, err);
+    int saved = errno;
     if (t->rule)
         nftnl_rule_free(t->rule);
     mnl_nlmsg_batch_stop(t->b);
     free(t->room);
+    errno = saved;
     return r;
+}
+
+bool nft_was_there(int applied, struct err *err)
+{
+    if (applied == 0 || errno != EEXIST)
+        return false;
+    *err = (struct err){0};
+    return true;
 }

@@ -28,8 +28,11 @@ struct nft_batch {
  * forgets a table, and whoever closes a netlink socket meanwhile waits with it (4 to 14 ms). -1:
  * out of memory. */
 int nft_begin(struct nft_batch *t, bool again, struct err *err);
-/* Apply it in the caller's namespace. Frees the batch in any case. */
+/* Apply it in the caller's namespace. Frees the batch in any case; keeps errno. */
 int nft_apply(struct nft_batch *t, struct err *err);
+/* Whether that failed since the namespace has our table already; then it is no error any more, but
+ * to be done again. */
+bool nft_was_there(int applied, struct err *err);
 
 /* A chain of type filter, to which the following rules belong. */
 void nft_chain(struct nft_batch *t, const char *name, uint32_t hook, int32_t priority,

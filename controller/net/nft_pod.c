@@ -168,14 +168,21 @@ static void own(struct nft_batch *t)
     nft_rule_end(t);
 }
 
-int nft_pod_install(const struct pod_link *link, const struct cidr *ranges, unsigned n_ranges,
-                    struct err *err)
+static int install(const struct pod_link *link, const struct cidr *ranges, unsigned n_ranges,
+                   bool again, struct err *err)
 {
     struct nft_batch t;
-    if (nft_begin(&t, true, err) < 0)
+    if (nft_begin(&t, again, err) < 0)
         return -1;
     prerouting(&t, link, ranges, n_ranges);
     forward(&t, link);
     own(&t);
     return nft_apply(&t, err);
+}
+
+int nft_pod_install(const struct pod_link *link, const struct cidr *ranges, unsigned n_ranges,
+                    struct err *err)
+{
+    int r = install(link, ranges, n_ranges, false, err);
+    return nft_was_there(r, err) ? install(link, ranges, n_ranges, true, err) : r;
 }

@@ -1,4 +1,4 @@
-/* Finds the pod's interface, moves it with its address and routes, and lays the second pair. */
+/* Finds the pod's interface, and lays the second pair. */
 #define _GNU_SOURCE 1
 #include "pod_link.h"
 
@@ -17,7 +17,6 @@
 
 enum {
     LOOPBACK = 1,
-    ROUTES_MAX = 32,
     TABLE_INBOUND = 200, /* outer: what was marked goes to the pod */
     TABLE_ANSWERS = 100, /* pod: from its address */
     PRIORITY_INBOUND = 1,
@@ -25,6 +24,7 @@ enum {
     PRIORITY_LOCAL = 10, /* behind these: in the pod all addresses are local */
     HOST = 32,
     TIE = 214, /* the pod's number in its outer namespace; the kernel's own begin at 0 */
+    TIES = 16, /* those of pods that it was refused to stay for a moment */
 };
 
 static const unsigned char gateway[4] = {169, 254, 1, 1}; /* of the pod: our end of the pair */
@@ -51,19 +51,11 @@ struct seen_link {
     uint32_t mtu;
 };
 
-struct seen_route {
-    unsigned char to[4], via[4];
-    unsigned bits;
-    bool has_gateway;
-};
-
 struct seen {
     struct seen_link link, ours; /* the pod's interface, and POD_LINK */
     unsigned others;             /* more than these */
     unsigned char ip[4];
-    unsigned bits; /* 0: the interface has no address */
-    struct seen_route routes[ROUTES_MAX];
-    unsigned n_routes;
+    bool has_ip;
 };
 
 static void keep_link(const struct nlmsghdr *h, struct seen_link *to)
@@ -107,41 +99,14 @@ static int on_address(const struct nlmsghdr *h, void *arg)
     const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
     struct seen *s = arg;
     struct nlattr *a;
-    if ((int)m->ifa_index != s->link.index || m->ifa_scope != RT_SCOPE_UNIVERSE || s->bits)
+    if ((int)m->ifa_index != s->link.index || m->ifa_scope != RT_SCOPE_UNIVERSE || s->has_ip)
         return MNL_CB_OK;
     mnl_attr_for_each(a, h, sizeof *m) if (mnl_attr_get_type(a) == IFA_LOCAL &&
                                            mnl_attr_get_payload_len(a) == sizeof s->ip)
     {
         memcpy(s->ip, mnl_attr_get_payload(a), sizeof s->ip);
-        s->bits = m->ifa_prefixlen;
+        s->has_ip = true;
     }
-    return MNL_CB_OK;
-}
-
-/* Those that somebody made: the kernel makes its own again with the address. */
-static int on_route(const struct nlmsghdr *h, void *arg)
-{
-    const struct rtmsg *m = mnl_nlmsg_get_payload(h);
-    struct seen *s = arg;
-    struct seen_route r = {.bits = m->rtm_dst_len};
-    struct nlattr *a;
-    int by = 0;
-    mnl_attr_for_each(a, h, sizeof *m)
-    {
-        size_t n = mnl_attr_get_payload_len(a);
-        if (mnl_attr_get_type(a) == RTA_DST && n == sizeof r.to) {
-            memcpy(r.to, mnl_attr_get_payload(a), n);
-        } else if (mnl_attr_get_type(a) == RTA_GATEWAY && n == sizeof r.via) {
-            memcpy(r.via, mnl_attr_get_payload(a), n);
-            r.has_gateway = true;
-        } else if (mnl_attr_get_type(a) == RTA_OIF && n == 4) {
-            by = (int)mnl_attr_get_u32(a);
-        }
-    }
-    bool wanted = m->rtm_table == RT_TABLE_MAIN && m->rtm_type == RTN_UNICAST &&
-                  m->rtm_protocol != RTPROT_KERNEL && by == s->link.index;
-    if (wanted && s->n_routes < ROUTES_MAX)
-        s->routes[s->n_routes++] = r;
     return MNL_CB_OK;
 }
 
@@ -157,15 +122,16 @@ static int look(int netns, struct seen *s, struct err *err)
         return -1;
     if (s->link.index == 0)
         return 0;
-    return rtnl_dump(RTM_GETADDR, AF_INET, on_address, s, err) < 0 ||
-                   rtnl_dump(RTM_GETROUTE, AF_INET, on_route, s, err) < 0
-               ? -1
-               : 0;
+    return rtnl_dump(RTM_GETADDR, AF_INET, on_address, s, err) < 0 ? -1 : 0;
 }
 
 int pod_link_tie(int pod, struct err *err)
 {
-    return pod_request_set_number(pod, TIE, err);
+    int r = -1;
+    errno = EEXIST;
+    for (int i = 0; r < 0 && errno == EEXIST && i < TIES; i++)
+        r = pod_request_set_number(pod, TIE + i, err);
+    return r;
 }
 
 int pod_link_tied(int pod, int outer, struct err *err)
@@ -173,19 +139,21 @@ int pod_link_tied(int pod, int outer, struct err *err)
     int number;
     if (enter(outer, err) < 0 || pod_request_number(pod, &number, err) < 0)
         return -1;
-    return number == TIE ? 0 : err_set(err, ERR_DENIED, "the pinned namespace is not that pod's");
+    return number >= TIE && number < TIE + TIES
+               ? 0
+               : err_set(err, ERR_DENIED, "the pinned namespace is not that pod's");
 }
 
-int pod_link_find(int pod, int outer, struct pod_link *ret, struct err *err)
+int pod_link_find(int outer, struct pod_link *ret, struct err *err)
 {
     struct seen s;
-    if (look(outer, &s, err) < 0 || (s.link.index == 0 && look(pod, &s, err) < 0))
+    if (look(outer, &s, err) < 0)
         return -1;
     if (s.link.index == 0)
         return err_set(err, ERR_UNREADY,
                        "the pod has no interface: what makes it has to stand "
                        "before durward-cni in the list of plugins");
-    if (s.others || s.bits == 0)
+    if (s.others || !s.has_ip)
         return err_set(err, ERR_UNREADY,
                        s.others ? "the pod has more than one interface"
                                 : "the pod's interface %s has no IPv4 address",
@@ -195,34 +163,7 @@ int pod_link_find(int pod, int outer, struct pod_link *ret, struct err *err)
     return 0;
 }
 
-/* ---- moving ---- */
-
-/* Into a namespace that the process enters; up: with routes, in their order of need. */
-static int move(const struct seen *s, int to, bool up, struct err *err)
-{
-    struct seen now = {.bits = 0};
-    if (pod_request_move(s->link.index, to, err) < 0 || enter(to, err) < 0 ||
-        rtnl_dump(RTM_GETLINK, AF_UNSPEC, on_link, &now, err) < 0)
-        return -1;
-    int index = now.link.index; /* another, where this number was taken */
-    if (index == 0)
-        return err_set(err, ERR_INTERNAL, "the pod's interface did not arrive");
-    if (pod_request_address(index, s->ip, s->bits, false, err) < 0)
-        return -1;
-    if (!up)
-        return 0;
-    if (pod_request_flags(index, true, err) < 0)
-        return -1;
-    for (int through = 0; through < 2; through++)
-        for (unsigned i = 0; i < s->n_routes; i++) {
-            const struct seen_route *r = &s->routes[i];
-            if (r->has_gateway == (through == 1) &&
-                pod_request_route(index, RT_TABLE_MAIN, r->to, r->bits,
-                                  r->has_gateway ? r->via : NULL, err) < 0)
-                return -1;
-        }
-    return 0;
-}
+/* ---- joining ---- */
 
 /* In the outer namespace: to the pod what is marked, back what comes. */
 static int join_outer(const struct seen *s, const struct pod_link *link, struct err *err)
@@ -256,7 +197,8 @@ static int join_pod(int pod, const struct pod_link *link, struct err *err)
         pod_request_route(index, TABLE_ANSWERS, gateway, HOST, NULL, err) < 0 ||
         pod_request_route(index, TABLE_ANSWERS, anywhere, 0, gateway, err) < 0)
         return -1;
-    return pod_request_rule(PRIORITY_LOCAL, RT_TABLE_LOCAL, 0, NULL, err) < 0 ||
+    return rtnl_all_local(AF_INET, err) < 0 ||
+                   pod_request_rule(PRIORITY_LOCAL, RT_TABLE_LOCAL, 0, NULL, err) < 0 ||
                    pod_request_rule(PRIORITY_ANSWERS, TABLE_ANSWERS, 0, link->ip, err) < 0 ||
                    pod_request_local_last(err) < 0
                ? -1
@@ -266,13 +208,7 @@ static int join_pod(int pod, const struct pod_link *link, struct err *err)
 int pod_link_make(int pod, int outer, const struct pod_link *link, struct err *err)
 {
     struct seen s;
-    if (look(outer, &s, err) < 0)
-        return -1;
-    if (s.link.index == 0) {
-        if (look(pod, &s, err) < 0 || move(&s, outer, true, err) < 0 || look(outer, &s, err) < 0)
-            return -1;
-    }
-    if (rtnl_loopback_up(err) < 0)
+    if (look(outer, &s, err) < 0 || rtnl_loopback_up(err) < 0)
         return -1;
     if (s.ours.index == 0 &&
         (pod_request_pair(POD_LINK, link->name, s.link.mac, s.link.mtu, pod, err) < 0 ||
@@ -281,16 +217,17 @@ int pod_link_make(int pod, int outer, const struct pod_link *link, struct err *e
     return join_outer(&s, link, err) < 0 ? -1 : join_pod(pod, link, err);
 }
 
-int pod_link_undo(int pod, int outer, struct err *err)
+int pod_link_undo(int outer, struct err *err)
 {
     struct seen s;
     if (look(outer, &s, err) < 0)
         return -1;
-    if (s.link.index == 0)
+    if (s.ours.index == 0)
         return 0;
-    if (s.ours.index && pod_request_delete(s.ours.index, err) < 0)
-        return -1;
-    return pod_request_flags(s.link.index, false, err) < 0 ? -1 : move(&s, pod, false, err);
+    return pod_request_delete(s.ours.index, err) < 0 ||
+                   (s.link.index && pod_request_flags(s.link.index, false, err) < 0)
+               ? -1
+               : 0;
 }
 
 int pod_link_check(int pod, int outer, const struct pod_link *link, struct err *err)

@@ -105,18 +105,17 @@ int pod_request_set_number(int netns, int number, struct err *err)
     return sent(h, "a number for a namespace", err);
 }
 
-int pod_request_move(int index, int netns, struct err *err)
-{
-    char room[ROOM];
-    struct nlmsghdr *h = link_of(room, RTM_NEWLINK, index);
-    mnl_attr_put_u32(h, IFLA_NET_NS_FD, (uint32_t)netns);
-    return sent(h, "an interface into another namespace", err);
-}
-
 int pod_request_delete(int index, struct err *err)
 {
     char room[ROOM];
     return sent(link_of(room, RTM_DELLINK, index), "an interface removed", err);
+}
+
+/* One queue each way, as a pair has by itself; for those that it takes back the kernel waits. */
+static void put_queues(struct nlmsghdr *h)
+{
+    mnl_attr_put_u32(h, IFLA_NUM_TX_QUEUES, 1);
+    mnl_attr_put_u32(h, IFLA_NUM_RX_QUEUES, 1);
 }
 
 int pod_request_pair(const char *name, const char *peer, const unsigned char mac[POD_REQUEST_MAC],
@@ -127,6 +126,7 @@ int pod_request_pair(const char *name, const char *peer, const unsigned char mac
     h->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
     mnl_attr_put_strz(h, IFLA_IFNAME, name);
     mnl_attr_put_u32(h, IFLA_MTU, mtu);
+    put_queues(h);
     struct nlattr *info = mnl_attr_nest_start(h, IFLA_LINKINFO);
     mnl_attr_put_strz(h, IFLA_INFO_KIND, "veth");
     struct nlattr *data = mnl_attr_nest_start(h, IFLA_INFO_DATA);
@@ -134,6 +134,7 @@ int pod_request_pair(const char *name, const char *peer, const unsigned char mac
     mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg));
     mnl_attr_put_strz(h, IFLA_IFNAME, peer);
     mnl_attr_put_u32(h, IFLA_MTU, mtu);
+    put_queues(h);
     mnl_attr_put(h, IFLA_ADDRESS, POD_REQUEST_MAC, mac);
     mnl_attr_put_u32(h, IFLA_NET_NS_FD, (uint32_t)netns);
     mnl_attr_nest_end(h, other);

@@ -16,7 +16,6 @@ int pod_request_forward(int index, bool ours, struct err *err);
  * is none. */
 int pod_request_number(int netns, int *ret, struct err *err);
 int pod_request_set_number(int netns, int number, struct err *err);
-int pod_request_move(int index, int netns, struct err *err);
 int pod_request_delete(int index, struct err *err);
 /* A pair: `name` here, `peer` with this address of hardware in the namespace `netns`. */
 int pod_request_pair(const char *name, const char *peer, const unsigned char mac[POD_REQUEST_MAC],

@@ -2,6 +2,7 @@
 """Pods of a Kubernetes node, without Kubernetes: the CNI plugin is called by hand for network namespaces of our own. Names,
 paths, methods and credentials as for any sandbox; what is closed; who may connect to a pod; what root in a pod tries; the
 deaths of daemon, roles and keeper; CHECK, STATUS, GC, DEL."""
+import fcntl
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from harness import api, cni, scene, tap, wire  # noqa: E402
 from harness.nginx import free_port  # noqa: E402
 from harness.namespace import ip  # noqa: E402
 
+NS_GET_USERNS = 0xb701  # ioctl_ns(2)
 GET = "curl -sS -m 10 -o /dev/null -w '%%{http_code}' %s"
 RAW = """
 import socket, struct, sys
@@ -425,6 +427,32 @@ def exchanged(t, s, node, pod):
     t.ok(tap.wait_for(lambda: works(pod), 20, 0.2), "and the pod that it is of has its way out again", s.d.diagnostics())
 
 
+def owner(path):
+    """Of a network namespace: the number of its user namespace."""
+    with open(path) as f:
+        fd = fcntl.ioctl(f, NS_GET_USERNS)
+    try:
+        return os.fstat(fd).st_ino
+    finally:
+        os.close(fd)
+
+
+def owned(t, s, node):
+    """A pod in a user namespace of its own (`hostUsers: false`): its network is that one's, or its /sys could not be mounted."""
+    holder = t.popen(["unshare", "--user", "--map-root-user", "--net", "sleep", "60"])
+    own = os.stat("/proc/self/ns/net").st_ino
+    if not tap.wait_for(lambda: os.stat("/proc/%d/ns/net" % holder.pid).st_ino != own, 5, 0.02):
+        t.skip("a pod in a user namespace", "user namespaces are not available here")
+        return
+    pod = node.pod("owned", of=holder.pid)
+    code, said = pod.call("ADD")
+    t.ok(code == 0 and works(pod), "a pod in a user namespace of its own has its way out", str(said), s.d.diagnostics())
+    t.eq(owner(os.path.join(cni.NETNS, pod.ns)), os.stat("/proc/%d/ns/user" % holder.pid).st_ino, "and its network is that namespace's")
+    t.ok(os.stat(os.path.join(cni.NETNS, pod.ns)).st_ino != os.stat("/proc/%d/ns/net" % holder.pid).st_ino, "which is not the one that the runtime made")
+    t.eq(pod.call("DEL"), (0, None), "DEL")
+    t.eq(os.stat(os.path.join(cni.NETNS, pod.ns)).st_ino, os.stat("/proc/%d/ns/net" % holder.pid).st_ino, "whose it is again for the runtime")
+
+
 def ends(t, s, node, pod):
     c = api.Api(s.d.socket)
     code, said = pod.call("GC", config=pod.config(**{"name": "another", "cni.dev/valid-attachments": []}))
@@ -450,12 +478,11 @@ def ends(t, s, node, pod):
     t.eq((code, bool(ended), os.path.exists(other.pin)), (0, True, False), "GC ends what is not listed")
     lives = node.pod("lives")
     t.eq(lives.call("ADD")[0], 0, "a pod in which a process lives on")
-    lives.start("sleep", "60")
+    survivor = lives.start("sleep", "60")
+    tap.wait_for(lambda: tap.descendants(survivor.pid) or "sleep" in open("/proc/%d/comm" % survivor.pid).read(), 5, 0.05)
     t.eq(lives.call("DEL"), (0, None), "is given up")
-    def none():
-        return "eth0" not in ip("-o", "link", "show", ns=lives.ns).stdout.decode()
-    t.ok(not os.path.exists(lives.pin) and tap.wait_for(none, 5, 0.1),  # the kernel takes namespaces down by and by
-         "and has no interface that it could switch on", str(ip("-o", "link", "show", ns=lives.ns).stdout))
+    left = subprocess.run(["nsenter", "-t", str(survivor.pid), "-n", "ip", "-o", "link", "show"], stdout=subprocess.PIPE, text=True).stdout
+    t.ok(not os.path.exists(lives.pin) and "lo:" in left and "eth0" not in left, "and has no interface that it could switch on", left)
     gone = node.pod("gone")
     t.eq(gone.call("ADD")[0], 0, "a third pod")
     s.d.stop()
@@ -483,6 +510,7 @@ def test(t):
     t.part(reloaded, t, s, node, pod)
     t.part(exchanged, t, s, node, pod)
     t.part(tampering, t, s, node, pod, udp, to)
+    t.part(owned, t, s, node)
     t.part(ends, t, s, node, pod)
     s.clean(what="pods")
 

@@ -36,15 +36,15 @@ class Node:
         if r.returncode != 0:
             raise Skip("cannot make a pod's network: ip %s: %s" % (" ".join(args), r.stderr.decode().strip()))
 
-    def pod(self, name, bare=False):
-        self.pods.append(Pod(self, name, bare))
+    def pod(self, name, bare=False, of=None):
+        self.pods.append(Pod(self, name, bare, of))
         return self.pods[-1]
 
 
 class Pod:
-    """A namespace with what a bridge plugin makes in it; `add` has Durward give it its way out."""
+    """A namespace, or the one of this process, with what a bridge plugin makes in it; `add` has Durward give it its way out."""
 
-    def __init__(self, node, name, bare):
+    def __init__(self, node, name, bare, of):
         node.n += 1
         self.node, self.t, self.name, self.started = node, node.t, name, []
         self.ns = "cni-dwt%d-%d" % (node.id, node.n)
@@ -54,7 +54,7 @@ class Pod:
         self.host = "dwv%d-%d" % (node.id % 10000, node.n)
         self.volume = os.path.join(node.kubelet, "pods", self.uid, "volumes/kubernetes.io~empty-dir/durward")
         self.pin = os.path.join(NETNS, "durward-" + self.container)
-        node.must("netns", "add", self.ns)
+        node.must(*(("netns", "attach", self.ns, str(of)) if of else ("netns", "add", self.ns)))
         self.t.cleanup(self.remove)
         self.t.cleanup(lambda: self.call("DEL"))
         if bare:
@@ -69,7 +69,8 @@ class Pod:
 
     def remove(self):
         for path in (self.pin, os.path.join(NETNS, self.ns)):
-            subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL)
+            while subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL).returncode == 0:
+                pass
             if os.path.exists(path):
                 os.unlink(path)
         ip("link", "del", self.host)

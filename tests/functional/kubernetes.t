@@ -13,8 +13,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, kubernetes, scan, scene, tap  # noqa: E402
+from harness import api, durward, engine, kubernetes, origin, scan, scene, shapes, tap  # noqa: E402
+from harness import kubernetes_clients  # noqa: E402
 from harness.kubernetes import NODE_IP, SERVICE, Pod  # noqa: E402
+from harness.kubernetes_objects import Keepers, binding, manifest, policy  # noqa: E402
 from harness.namespace import ip  # noqa: E402
 
 try:
@@ -144,6 +146,20 @@ def way_out(t, s, c, pod, reader):
          "the origin was asked over TLS")
 
 
+def protocols(t, c, clients):
+    """What is more than one request and its answer, by the usual clients."""
+    clients.image(c)
+    pod = agent_pod(c, "agents", "clients", container={"image": kubernetes_clients.IMAGE, "readinessProbe": None, "command": ["/bin/sh", "-c", "exec sleep 1000"]})
+    pod.create()
+    if not t.ok(pod.ready(), "a pod with git, grpcio and websockets", c.events("agents")):
+        return
+    for part in (clients.try_git, clients.try_grpc, clients.try_socket):
+        t.part(part, pod)
+    clients.search(pod)
+    pod.delete()
+    t.ok(tap.wait_for(lambda: len(api.Api(clients.s.d.socket).list()["sandboxes"]) == 2, 20, 0.1), "and its sandbox ends with it")
+
+
 def closed(t, s, c, pod, stranger):
     port = 9999
     listener = socket.create_server((NODE_IP, port))
@@ -265,55 +281,12 @@ def deaths(t, s, c, pod):
 
 # ---- objects ----
 
-def policy(name, rules, **more):
-    return {"apiVersion": "durward.internal/v1alpha1", "kind": "Policy", "metadata": {"name": name}, "spec": dict({"rules": rules}, **more)}
-
-
-def binding(name, policy_name, *namespaces, **more):
-    return {"apiVersion": "durward.internal/v1alpha1", "kind": "PolicyBinding", "metadata": {"name": name},
-            "spec": dict({"policy": policy_name, "namespaces": list(namespaces)}, **more)}
-
-
-def manifest(name, *kinds):
-    with open(os.path.join(durward.TOP, "deploy/kubernetes", name)) as f:
-        return [x for x in yaml.safe_load_all(f) if not kinds or x["kind"] in kinds]
-
-
 def column(c, kind, name, path):
     return c.kubectl("get", kind, name, "-o", "jsonpath={%s}" % path)[1]
 
 
-class Keepers:
-    """durward-kubernetes in its three forms, each with a service account's token and the rights that its manifest lists, as a
-    user that is nobody else's."""
-
-    def __init__(self, t, s, c):
-        self.t, self.c, self.uid = t, c, 65532
-        self.program = os.path.join(os.path.dirname(os.path.dirname(durward.program())), "libexec/durward/durward-kubernetes")
-        self.config = t.write("keepers/durward.yaml", json.dumps(s.d.config()))
-        os.makedirs("/run/objects")
-        os.chown("/run/objects", self.uid, self.uid)
-
-    def account(self, name, namespace):
-        code, said = self.c.kubectl("create", "token", name, "-n", namespace)
-        path = self.t.write("keepers/" + name, said, 0o400)
-        os.chown(path, self.uid, self.uid)
-        return path
-
-    def start(self, verb, token, *more):
-        log = open(self.t.path("keepers", verb + ".log"), "ab")
-        p = self.t.popen([self.program, verb, "-c", self.config, "--api", "127.0.0.1:6443", "--ca", self.c.ca.pem, "--token", token, *more],
-                         stdout=log, stderr=log, user=self.uid, group=self.uid, extra_groups=[])
-        log.close()
-        return p
-
-    def said(self, verb):
-        with open(self.t.path("keepers", verb + ".log")) as f:
-            return f.read()[-1500:]
-
-
 def begin_objects(t, s, c):
-    k = Keepers(t, s, c)
+    k = Keepers(t, s.d, c)
     for ns in ("durward-node", "durward", "bound"):
         c.namespace(ns)
     code, said = c.apply(*manifest("node-objects.yaml"))
@@ -476,41 +449,48 @@ def ends(t, s, pod, reader):
          str(os.listdir("/run/netns")))
 
 
-def arrived(t, s, ns):
-    """-> a function that says whether the pod's first request is here: bound, with its credential, at the origin; else at a
-    port of the node."""
-    if ns == "agents":
-        had = len(s.github.requests)
-        return "curl -sS https://api.github.com/user", lambda: len(s.github.requests) > had
-    listener = socket.create_server((kubernetes.PODS + "1", 0))
-    t.cleanup(listener.close)
-    listener.setblocking(False)
+class Timed:
+    """The same pod, bound and unbound, which asks the same over TLS with a credential: Durward's, or its own. Both have the bundle of
+    this machine, and the origin's CA in it."""
 
-    def here():
-        try:
-            listener.accept()[0].close()
-            return True
-        except BlockingIOError:
-            return False
-    return "curl -sS http://%s1:%d/" % (kubernetes.PODS, listener.getsockname()[1]), here
+    def __init__(self, t, s, c):
+        self.c = c
+        credential = ("Authorization", "Bearer " + "0" * 40)
+        own = origin.Origin(t, s.d.ca, scene.GITHUB, origin.needs(credential, shapes.github()), host=kubernetes.PODS + "1")
+        bundle = t.path("bundle")
+        with open(bundle, "w") as f:
+            for path in ("/etc/ssl/certs/ca-certificates.crt", s.d.ca.pem):
+                with open(path) as pem:
+                    f.write(pem.read())
+        c.take(kubernetes.image("localhost/timed:1", engine.rootfs(files=[("etc/ssl/certs/ca-certificates.crt", bundle)]), ["/bin/sh"]))
+        self.origins = {"agents": s.github, "open": own}
+        self.words = {"agents": "https://api.github.com/user", "open": "-H '%s: %s' --resolve api.github.com:%d:%s https://api.github.com:%d/user" % (
+            *credential, own.port, kubernetes.PODS + "1", own.port)}
+
+    def once(self, ns, name):
+        """-> seconds from the claim to the arrival of the credential, or None."""
+        asked, command = self.origins[ns].requests, "test -r /etc/durward/env && . /etc/durward/env; curl -sS %s; exec sleep 1000" % self.words[ns]
+        had, pod = len(asked), agent_pod(self.c, ns, name, container={"image": "localhost/timed:1", "readinessProbe": None, "command": ["/bin/sh", "-c", command]})
+        began = time.time()
+        pod.create()
+        came = tap.wait_for(lambda: len(asked) > had, 40, 0.005)
+        took = asked[had].time - began if came else None
+        pod.delete()
+        return took
 
 
 def times(t, s, c, rounds=int(os.environ.get("DURWARD_KUBERNETES_ROUNDS", "5"))):
-    """From the claim to the first request's arrival: beside the same pod in a namespace that is left alone, in turn."""
-    took = {"agents": [], "open": []}
+    """From the claim to the first credentialed request's arrival: beside the same pod in a namespace that is left alone, in turn."""
+    timed, took = Timed(t, s, c), {"agents": [], "open": []}
     for i in range(rounds):
         for ns in took:
-            words, here = arrived(t, s, ns)
-            pod = agent_pod(c, ns, "timed%d" % i, container={"readinessProbe": None, "command": [
-                "/bin/sh", "-c", "test -r /etc/durward/env && . /etc/durward/env; %s; exec sleep 1000" % words]})
-            began = time.monotonic()
-            pod.create()
-            t.ok(tap.wait_for(here, 40, 0.002), "pod %d of %s asks" % (i, ns), c.events(ns)) if i == 0 else tap.wait_for(here, 40, 0.002)
-            took[ns].append(time.monotonic() - began)
-            pod.delete()
+            took[ns].append(timed.once(ns, "timed%d" % i))
+    if not t.ok(None not in took["agents"] + took["open"], "each pod asks", str(took), c.events("agents"), c.events("open")):
+        return
     bound, unbound = (statistics.median(took[x]) for x in ("agents", "open"))
-    t.diag("claim to first request, median of %d: bound, with a credential, %.0f ms; unbound, without TLS, %.0f ms; %+.0f ms, ratio %.3f" % (
+    t.diag("claim to first credentialed byte, median of %d: with Durward %.0f ms, the same pod without %.0f ms; %+.0f ms, ratio %.3f" % (
         rounds, bound * 1000, unbound * 1000, (bound - unbound) * 1000, bound / unbound))
+    t.diag(*["; ".join("%s: %s" % (ns, " ".join("%.0f" % (x * 1000) for x in took[ns])) for ns in took)])
 
 
 def test(t):
@@ -525,6 +505,8 @@ def test(t):
                          "objects": "/run/objects/objects.json"}
     for name in ("agents", "reviewers", "open", "nowhere"):
         c.namespace(name)
+    missing = kubernetes_clients.needed()
+    clients = None if missing else kubernetes_clients.Clients(t, s)
     c.kubectl("label", "node", kubernetes.NODE, "node-restriction.kubernetes.io/durward=ready")
     t.part(admission, t, c)
     t.part(refused, t, c)
@@ -540,6 +522,7 @@ def test(t):
     udp = closed(t, s, c, pod, stranger)
     t.part(inbound, t, s, pod, stranger)
     t.part(identity, t, s, c, pod, reader, thief, udp)
+    t.skip("git, gRPC and WebSocket", missing) if missing else t.part(protocols, t, c, clients)
     t.part(outside, t, s, c, pod)
     t.part(deaths, t, s, c, pod)
     t.part(ends, t, s, pod, reader)

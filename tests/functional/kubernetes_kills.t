@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""kill -9 of whatever runs on a Kubernetes node, by chance, while pods ask all the time: no byte reaches an origin without its
+"""kill -9 of whatever runs on a Kubernetes node and in its control plane, by chance, while pods ask all the time: no byte reaches an origin without its
 record, none beyond the policy or without the one right credential, and the log verifies afterwards; one that is cut does not.
 
 `make kubernetes-kills KUBERNETES=FOLDER KILLS=N` runs it (DURWARD_KUBERNETES, DURWARD_KUBERNETES_KILLS)."""
@@ -15,10 +15,14 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, kubernetes, scene, tap  # noqa: E402
 from harness.kubernetes import Pod  # noqa: E402
+from harness.kubernetes_objects import Keepers, binding, manifest, policy  # noqa: E402
 
 KILLS = int(os.environ.get("DURWARD_KUBERNETES_KILLS", "24"))
 ROLES = ("gate", "injector", "dialer", "signer", "vault", "logger", "controller", "builder")
-OTHERS = ("daemon", "containerd", "kubelet", "keeper")
+OTHERS = ("daemon", "keeper", "objects")
+CLUSTER = ("containerd", "kubelet", "apiserver", "etcd")
+RULES = [{"allow": "api.github.com/user", "with": {"bearer": "github"}}, {"allow": "api.github.com/repos/acme/**", "with": {"bearer": "github"}},
+         {"deny": "api.github.com/repos/acme/secret/**"}, {"allow": scene.PLAIN}]
 # Each path is asked once. What is denied is asked in between.
 LOAD = """
 test -r /etc/durward/env && . /etc/durward/env
@@ -53,11 +57,16 @@ def goes_on(s, seconds):
     return bool(tap.wait_for(lambda: arrived(s) > had + 1, seconds, 0.05))
 
 
-def kill(s, c, what):
+def kill(s, c, k, what):
     """-> how many processes that was"""
-    if what in ("containerd", "kubelet"):
+    if what in CLUSTER:
         c.kill(what)
-        (c.start_containerd if what == "containerd" else c.begin_kubelet)()
+        {"containerd": c.start_containerd, "kubelet": c.begin_kubelet, "apiserver": c.start_apiserver, "etcd": c.start_etcd}[what]()
+        return 1
+    if what == "objects":
+        k.node.kill()
+        k.node.wait()
+        k.begin()
         return 1
     if what == "daemon":
         pids = [s.d.daemon.pid] + [p for p, _ in s.d.roles()]
@@ -74,11 +83,18 @@ def kill(s, c, what):
     return len(pids)
 
 
-def killed(t, s, c):
+class Bringer(Keepers):
+    """What brings the cluster's policies to the node."""
+
+    def begin(self):
+        self.node = self.start("node", self.token, "--node", kubernetes.NODE)
+
+
+def killed(t, s, c, k):
     counts, slow = collections.Counter(), []
     for i in range(KILLS):
-        what = random.choice(ROLES + OTHERS)
-        n = kill(s, c, what)
+        what = random.choice(ROLES + OTHERS + CLUSTER)
+        n = kill(s, c, k, what)
         counts[what] += n
         began = time.monotonic()
         if not goes_on(s, 40):
@@ -120,18 +136,25 @@ def test(t):
     c = kubernetes.Cluster(t)
     s = scene.Scene(t)
     os.makedirs("/run/durward", 0o700)
-    s.d.extra["node"] = {"namespaces": {"agents": "coder"}, "unbound": ["kube-system"]}
-    c.namespace("agents")
+    s.d.extra["node"] = {"namespaces": {}, "unbound": ["kube-system"], "objects": "/run/objects/objects.json"}
+    for ns in ("agents", "durward-node", "durward"):
+        c.namespace(ns)
+    c.apply(*manifest("node-objects.yaml"))
+    tap.wait_for(lambda: c.apply(policy("loaded", RULES, env=s.env), binding("loaded", "loaded", "agents"))[0] == 0, 20, 0.3)
+    k = Bringer(t, s.d, c)
+    k.token = k.account("durward-node", "durward-node")
+    k.begin()
     s.d.serve()
     pods = [Pod(c, "agents", "load%d" % i, container={"readinessProbe": None, "command": ["/bin/sh", "-c", LOAD]}) for i in range(2)]
     for pod in pods:
         pod.create()
     if not t.ok(goes_on(s, 60), "pods ask under load", c.events("agents"), s.d.diagnostics()):
         return
-    t.part(killed, t, s, c)
+    t.part(killed, t, s, c, k)
+    t.ok(tap.wait_for(c.answers, 60, 0.2), "the API server is there")
     for pod in pods:
         pod.delete()
-    t.ok(tap.wait_for(lambda: api.Api(s.d.socket).list()["sandboxes"] == [], 30, 0.2), "pods end, and their sandboxes with them")
+    t.ok(tap.wait_for(lambda: api.Api(s.d.socket).list()["sandboxes"] == [], 60, 0.2), "pods end, and their sandboxes with them")
     s.d.stop()
     t.part(accounted, t, s)
     t.part(verified, t, s)

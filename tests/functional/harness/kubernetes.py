@@ -106,6 +106,48 @@ def image(name, layer, entrypoint):
                            rootfs.member(digest + ".json", content=config), rootfs.member("layer.tar", content=layer)])
 
 
+def image_files(t):
+    """What the pods of a test run in: the paths of images, for `ctr images import`."""
+    pause, agent = (t.path("cluster", "image-%s.tar" % x) for x in ("pause", "agent"))
+    if not os.path.exists(agent):
+        t.write("cluster/image-pause.tar", image("localhost/pause:1", engine.rootfs(), ["/bin/busybox", "tail", "-f", "/dev/null"]))
+        t.write("cluster/image-agent.tar", image("localhost/agent:1", engine.rootfs(files=engine.python_files()), ["/bin/sh"]))
+    return pause, agent
+
+
+def plugins_of(folder, ours=True):
+    """The runtime's plugins: Debian's, and ours."""
+    os.makedirs(folder, exist_ok=True)
+    own = [os.path.join(os.path.dirname(os.path.dirname(durward.program())), "libexec/durward/durward-cni")]
+    for path in [os.path.join(PLUGINS, x) for x in os.listdir(PLUGINS)] + (own if ours else []):
+        os.symlink(path, os.path.join(folder, os.path.basename(path)))
+
+
+def containerd_config(t):
+    runc = t.write("cluster/runc", RUNC, 0o755) if lacks_resource() else shutil.which("runc")
+    return t.write("cluster/containerd.toml", CONTAINERD % runc)
+
+
+def hierarchies():
+    """Of control groups: one, or one a controller."""
+    top = "/sys/fs/cgroup"
+    if os.path.exists(top + "/cgroup.controllers"):
+        return [top]
+    return [x for x in (os.path.join(top, name) for name in os.listdir(top)) if os.path.isdir(x) and not os.path.islink(x)]
+
+
+def kubelet_config(authority, crt, key, group):
+    """group: of control groups, below which a kubelet ends what it does not know."""
+    for top in hierarchies():
+        os.makedirs(os.path.join(top, group), exist_ok=True)
+    return {"cgroupRoot": "/" + group, "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "failCgroupV1": False,
+            "failSwapOn": False, "cgroupDriver": "cgroupfs", "enforceNodeAllocatable": [], "makeIPTablesUtilChains": False,
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": authority}},
+            "authorization": {"mode": "Webhook"}, "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "tlsCertFile": crt, "tlsPrivateKeyFile": key, "evictionHard": {}, "imageGCHighThresholdPercent": 100,
+            "volumePluginDir": "/var/lib/kubelet/plugins", "registerWithTaints": []}
+
+
 def documented(heading):
     """The first block of JSON below a heading of the how-to: what it says is what is tried."""
     with open(os.path.join(durward.TOP, "doc/how-to/kubernetes.md")) as f:
@@ -123,7 +165,7 @@ def inside(pid, command):
 
 class Cluster:
     def __init__(self, t, plugin=True):
-        self.t, self.bin, self.running, self.plugin = t, needed(), {}, plugin
+        self.t, self.bin, self.running, self.plugin, self.groups = t, needed(), {}, plugin, []
         leave_host()
         self.dir = t.mkdir("cluster")
         t.cleanup(self.end)
@@ -152,12 +194,13 @@ class Cluster:
                      "-days", "2", "-extfile", ext)
         return crt, key
 
-    def user(self, name, subject):
+    def user(self, name, subject, server="127.0.0.1"):
         crt, key = self.pair(name, subject)
         text = {"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-                "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:6443", "certificate-authority": self.ca.pem}}],
+                "clusters": [{"name": "k", "cluster": {"server": "https://%s:6443" % server, "certificate-authority": self.ca.pem}}],
                 "users": [{"name": "u", "user": {"client-certificate": crt, "client-key": key}}]}
         self.users[name] = self.t.write("cluster/%s.conf" % name, json.dumps(text), 0o600)
+        return self.users[name]
 
     # ---- programs ----
 
@@ -178,45 +221,54 @@ class Cluster:
         crt, key = self.pair("apiserver", "/CN=kube-apiserver", "DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:%s,IP:%s" % (
             NODE_IP, SERVICE))
         admin = [os.path.join(self.dir, "admin" + x) for x in (".crt", ".key")]
-        self.start("etcd", "etcd", "--data-dir", "/var/lib/etcd", "--unsafe-no-fsync=true")
-        self.start("apiserver", self.ours("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379", "--secure-port=6443",
-                   "--advertise-address=" + NODE_IP, "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
-                   "--client-ca-file=" + self.ca.pem, "--tls-cert-file=" + crt, "--tls-private-key-file=" + key,
-                   "--kubelet-client-certificate=" + admin[0], "--kubelet-client-key=" + admin[1],
-                   "--kubelet-certificate-authority=" + self.ca.pem, "--kubelet-preferred-address-types=InternalIP",
-                   "--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=accounts.pub",
-                   "--service-account-signing-key-file=accounts.key", "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-                   "--enable-admission-plugins=NodeRestriction")
+        self.apiserver = [
+            self.ours("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379", "--secure-port=6443",
+            "--advertise-address=" + NODE_IP, "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
+            "--client-ca-file=" + self.ca.pem, "--tls-cert-file=" + crt, "--tls-private-key-file=" + key,
+            "--kubelet-client-certificate=" + admin[0], "--kubelet-client-key=" + admin[1],
+            "--kubelet-certificate-authority=" + self.ca.pem, "--kubelet-preferred-address-types=InternalIP",
+            "--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=accounts.pub",
+            "--service-account-signing-key-file=accounts.key", "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+            "--enable-admission-plugins=NodeRestriction"]
+        self.start_etcd()
+        self.start_apiserver()
         self.tls = ssl.create_default_context(cafile=self.ca.pem)
         self.tls.load_cert_chain(*admin)
-        if not tap.wait_for(lambda: self.ask("GET", "/readyz")[0] == 200, 90, 0.1):
+        if not tap.wait_for(self.answers, 90, 0.1):
             raise RuntimeError("the API server is not ready: " + self.log("apiserver"))
         self.start("manager", self.ours("kube-controller-manager"), "--kubeconfig=" + self.users["manager"],
                    "--service-account-private-key-file=accounts.key", "--root-ca-file=" + self.ca.pem,
                    "--use-service-account-credentials", "--leader-elect=false")
         self.start("scheduler", self.ours("kube-scheduler"), "--kubeconfig=" + self.users["scheduler"], "--leader-elect=false")
 
+    def start_etcd(self):
+        self.start("etcd", "etcd", "--data-dir", "/var/lib/etcd", "--unsafe-no-fsync=true")
+
+    def start_apiserver(self):
+        self.start("apiserver", *self.apiserver)
+
+    def answers(self):
+        return self.ask("GET", "/readyz")[0] == 200
+
     def runtime(self):
         """containerd, with the plugins and their list as the how-to says."""
         os.makedirs("/run/cni/net.d")
-        os.makedirs("/run/cni/bin")
-        own = [os.path.join(os.path.dirname(os.path.dirname(durward.program())), "libexec/durward/durward-cni")]
-        for path in [os.path.join(PLUGINS, x) for x in os.listdir(PLUGINS)] + (own if self.plugin else []):
-            os.symlink(path, os.path.join("/run/cni/bin", os.path.basename(path)))
+        plugins_of("/run/cni/bin", self.plugin)
         with open(LIST, "w") as f:
             json.dump(documented("## A gate in each pod's own network") if self.plugin else NETWORK, f)
-        runc = self.t.write("cluster/runc", RUNC, 0o755) if lacks_resource() else shutil.which("runc")
-        self.containerd = self.t.write("cluster/containerd.toml", CONTAINERD % runc)
+        self.containerd = containerd_config(self.t)
         self.start_containerd()
-        small = engine.rootfs()
-        for name, layer, entry in (("localhost/pause:1", small, ["/bin/busybox", "tail", "-f", "/dev/null"]),
-                                   ("localhost/agent:1", engine.rootfs(files=engine.python_files()), ["/bin/sh"])):
-            self.take(image(name, layer, entry))
+        for path in image_files(self.t):
+            self.import_image(path)
+
+    @staticmethod
+    def import_image(path):
+        subprocess.run(["ctr", "-n", "k8s.io", "images", "import", "--snapshotter", "native", path], check=True, stdout=subprocess.DEVNULL)
 
     def take(self, archive):
         """An image, as `docker save` writes it."""
         path = self.t.write("cluster/image.tar", archive)
-        subprocess.run(["ctr", "-n", "k8s.io", "images", "import", "--snapshotter", "native", path], check=True, stdout=subprocess.DEVNULL)
+        self.import_image(path)
         os.unlink(path)
 
     def start_containerd(self):
@@ -227,17 +279,16 @@ class Cluster:
 
     def start_kubelet(self):
         crt, key = self.pair("kubelet-server", "/CN=" + NODE, "DNS:%s,IP:%s" % (NODE, NODE_IP))
-        config = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "failCgroupV1": False,
-                  "failSwapOn": False, "cgroupDriver": "cgroupfs", "enforceNodeAllocatable": [], "makeIPTablesUtilChains": False,
-                  "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": self.ca.pem}},
-                  "authorization": {"mode": "Webhook"}, "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-                  "tlsCertFile": crt, "tlsPrivateKeyFile": key, "evictionHard": {}, "imageGCHighThresholdPercent": 100,
-                  "volumePluginDir": "/var/lib/kubelet/plugins", "registerWithTaints": []}
-        self.kubelet_config = self.t.write("cluster/kubelet.yaml", json.dumps(config))
+        self.kubelet_config = self.t.write("cluster/kubelet.yaml", json.dumps(kubelet_config(self.ca.pem, crt, key, self.group(1))))
         self.begin_kubelet()
         ready = tap.wait_for(lambda: [n for n in self.items("/api/v1/nodes") if self.condition(n, "Ready")], 90, 0.2)
         if not ready:
             raise RuntimeError("the node is not ready: " + self.log("kubelet"))
+
+    def group(self, number):
+        """Of this test's, for a node."""
+        self.groups.append("durward-test-%d-%d" % (os.getpid(), number))
+        return self.groups[-1]
 
     def begin_kubelet(self):
         self.start("kubelet", self.ours("kubelet"), "--config=" + self.kubelet_config, "--kubeconfig=" + self.users["kubelet"],
@@ -294,9 +345,9 @@ class Cluster:
 
     def end(self):
         """First who would start something again; then all that is left of pods, which is all ours."""
-        for name in ("kubelet", "manager", "scheduler", "containerd"):
-            if name in self.running:
-                tap.stop(self.running[name])
+        first = ("kubelet", "manager", "scheduler", "containerd")
+        for name in sorted((x for x in self.running if x.startswith(first)), key=lambda x: [x.startswith(y) for y in first], reverse=True):
+            tap.stop(self.running[name])
         kept = {p.pid for p in self.running.values() if p.poll() is None}
         def left():
             return [pid for pid, _ in tap.descendants() if pid not in kept]
@@ -306,8 +357,8 @@ class Cluster:
             except OSError:
                 pass
         tap.wait_for(lambda: not left(), 10, 0.05)
-        for top in [x for x in os.listdir("/sys/fs/cgroup")] if os.path.isdir("/sys/fs/cgroup") else []:
-            for where, _, _ in os.walk(os.path.join("/sys/fs/cgroup", top, "kubepods"), topdown=False):
+        for top in hierarchies() if os.path.isdir("/sys/fs/cgroup") else []:
+            for where, _, _ in [x for g in self.groups for x in os.walk(os.path.join(top, g), topdown=False)]:
                 try:
                     os.rmdir(where)
                 except OSError:

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
@@ -20,6 +22,11 @@
 
 enum { TOKEN_MAX = 16 * 1024, HEAD_MAX = 64 * 1024, TIMEOUT_S = 20, STREAMS_MAX = 4 };
 enum { UPGRADE_MAX = 800 * 1024 }; /* a command is in it */
+enum {
+    CONNECT_S = 2, /* to be there again soon after a link is */
+    ALIVE_S = 1,   /* of silence, and between two of */
+    ALIVE_TIMES = 2,
+};
 enum {
     PAGE = 500,      /* objects */
     PAGE_LEAST = 4,  /* where they are large: four of etcd's largest fit an answer */
@@ -183,11 +190,32 @@ static void hang_up(struct kube_stream *s)
     *s = (struct kube_stream){.fd = -1};
 }
 
+static int set(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value);
+}
+
+/* Whether the other end is there the kernel asks it where nothing is said: a watch that a cut link
+ * has ended is not waited for, and what was taken away meanwhile is known soon after its return. */
+static int connected(const struct kube *k, struct err *err)
+{
+    struct timeval limit = {.tv_sec = k->seconds ? k->seconds : TIMEOUT_S};
+    int fd = reach_tcp(&k->at, CONNECT_S, "API server", err);
+    if (fd < 0 || (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+                   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+                   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) == 0 &&
+                   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, ALIVE_S) == 0 &&
+                   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, ALIVE_S) == 0 &&
+                   set(fd, IPPROTO_TCP, TCP_KEEPCNT, ALIVE_TIMES) == 0))
+        return fd;
+    close(fd);
+    return err_sys(err, "a connection to the API server");
+}
+
 static int begin(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
                  struct buf *b, struct err *err)
 {
-    *s = (struct kube_stream){
-        .fd = reach_tcp(&k->at, k->seconds ? k->seconds : TIMEOUT_S, "API server", err)};
+    *s = (struct kube_stream){.fd = connected(k, err)};
     int r = s->fd < 0 || greet(k, s, err) < 0 || send_request(k, s, q, err) < 0
                 ? -1
                 : take_head(s->ssl, b, err);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@
 enum {
     WATCH_S = 240,     /* until all is asked for anew */
     SETTLE_MS = 50,    /* after a change: others come with it */
-    AGAIN_S = 1,       /* after a failure, doubled up to */
+    AGAIN_MS = 500,    /* where nobody answers, and as long again by chance */
+    AGAIN_S = 1,       /* after another failure, doubled up to */
     AGAIN_DOUBLED = 4, /* times */
     PLUGIN_PATH = 4096,
     EVERY_S = 60, /* pods are counted: each count that is another one wakes all nodes */
@@ -202,6 +204,19 @@ static int turn(struct keeper *k, struct err *err)
     return r;
 }
 
+static void rest(unsigned ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+/* So that nodes that lost it together do not all come back at once. */
+static unsigned by_chance(unsigned below)
+{
+    unsigned n = 0;
+    return getrandom(&n, sizeof n, GRND_NONBLOCK) == (ssize_t)sizeof n ? n % below : 0;
+}
+
 static void keep(struct keeper *k)
 {
     unsigned failed = 0;
@@ -214,8 +229,10 @@ static void keep(struct keeper *k)
             continue;
         }
         complain(k, err.text);
-        struct timespec wait = {AGAIN_S << (failed < AGAIN_DOUBLED ? failed++ : failed), 0};
-        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
+        if (err.code == ERR_UNREADY)
+            rest(AGAIN_MS + by_chance(AGAIN_MS));
+        else
+            rest((unsigned)AGAIN_S * 1000 << (failed < AGAIN_DOUBLED ? failed++ : failed));
     }
 }
 

@@ -20,8 +20,8 @@
  * are a courtesy for the summary. */
 enum {
     BUILD_MS = 30000,
-    POD_MS = 130000,
-    /* of a cluster, which pulls images */ READY_MS = 15000,
+    POD_MS = 130000, /* the build of one that is a cluster's pod: images are pulled */
+    READY_MS = 15000,
     TEARDOWN_MS = 10000,
     LAST_WORDS_MS = 300
 };

@@ -67,4 +67,4 @@ def main(t):
     t.eq(d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=150)
+tap.run(main, timeout=300)

@@ -104,7 +104,8 @@ bool sftp_path_settle(struct slice home, struct slice path, bool up, char to[SSH
     if (n == 0)
         to[n++] = '/';
     to[n] = 0;
-    return true;
+    /* a server on Windows divides at a backslash too */
+    return ssh_file_path_ok((struct slice){to, n});
 }
 
 const char *sftp_refusal_words(const char *code)

@@ -106,6 +106,8 @@ static int read_repository(struct slice word, struct ssh_facts *ret, bool *relat
     *relative = path[0] != '/' && strncmp(path, "~/", 2) != 0;
     if (*relative && path[0] == '~') /* another user's home */
         return -1;
+    if (*relative && n == sizeof path - 2) /* with its '/' the other end would not read it */
+        return -1;
     while (n > 1 && path[n - 1] == '/')
         path[--n] = 0;
     snprintf(ret->text, sizeof ret->text, "%s%s", *relative ? "/" : "", path);

@@ -84,7 +84,7 @@ static void email_at(struct detect_scan *s, size_t at)
     if (cut)
         detect_open(s, word);
     else if (end > 0)
-        detect_found(s, DETECT_EMAIL, begin, end);
+        detect_found_behind(s, DETECT_EMAIL, word, begin, end); /* dots before it are of its word */
 }
 
 void detect_emails(struct detect_scan *s)

@@ -255,7 +255,9 @@ static void feed_lines(struct llm_reply *r, struct slice s)
     while (s.n > 0) {
         ssize_t lf = slice_find(s, '\n');
         struct slice line = {s.p, lf < 0 ? s.n : (size_t)lf};
-        if (line.n > 0 && !slice_eq_str(line, "\r"))
+        while (!r->open && slice_starts(line, SLICE("\r"))) /* an empty line, however it is cut */
+            line = (struct slice){line.p + 1, line.n - 1};
+        if (line.n > 0)
             text_feed(r, line);
         if (lf < 0)
             return;

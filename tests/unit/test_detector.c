@@ -302,6 +302,8 @@ static void test_written(void)
     same(mail, DETECT_JSON, "{\"a\":\"x\\u0040y.org\\n\"}", "{\"a\":\"************\\n\"}");
     same(mail, DETECT_URLENCODED, "m=x%40y.org&b=1", "m=*********&b=1");
     same(mail, DETECT_PLAIN, "m=x%40y.org", "m=x%40y.org");
+    struct detect_rules all = {.redact = ((1u << DETECTORS) - 1) & ~DETECT_BIT(DETECT_ENTROPY)};
+    same(all, DETECT_URLENCODED, ".r%40y.or h", ".******** h");
     same(mail, DETECT_JSON, "\"\\u00e9 \\ud83d\\ude00 x@y.org \\u00",
          "\"\\u00e9 \\ud83d\\ude00 ******* \\u00");
     same(card, DETECT_JSON, "{\"n\":4111111111111111,\"s\":\"4111111111111111\"}",

@@ -551,6 +551,21 @@ static void test_replies(void)
     says(LLM_OLLAMA, "application/json; charset=utf-8", "{'done':true,'eval_count':4}", 0, 0, 0, 4);
 }
 
+/* However it is cut, a bare CR in a string is no JSON, and one before a text is a blank. */
+static void test_lines_cr(void)
+{
+    static const char bad[] = "{\"eval_count\":4,\"\rx\":1}\n",
+                      good[] = "\r\r{\"eval_count\":4}\r\n";
+    for (size_t piece = 1; piece < sizeof bad; piece++) {
+        struct llm_usage no =
+            read_reply(LLM_OLLAMA, "application/x-ndjson", slice_str(bad), piece, true);
+        CU_ASSERT_FALSE(no.known);
+        struct llm_usage u =
+            read_reply(LLM_OLLAMA, "application/x-ndjson", slice_str(good), piece, true);
+        CU_ASSERT(u.out == 4);
+    }
+}
+
 /* An event of Amazon's binary stream. */
 static size_t put_frame(unsigned char *to, const char *payload)
 {
@@ -714,6 +729,7 @@ static void suite_llm(void)
     CU_add_test(s, "streams that are cut", test_cut);
     CU_add_test(s, "what came of an answer", test_seen);
     CU_add_test(s, "depth", test_depth);
+    CU_add_test(s, "lines and CR", test_lines_cr);
 }
 
 void tap_suites(void)

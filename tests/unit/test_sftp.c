@@ -211,6 +211,7 @@ static void test_paths(void)
             CU_ASSERT_STRING_EQUAL(to, rows[i].plain);
     }
     CU_ASSERT_FALSE(sftp_path_settle(SLICE("/"), SLICE("/a\0b"), false, to));
+    CU_ASSERT_FALSE(sftp_path_settle(SLICE("/"), SLICE("/a\\b"), false, to));
     CU_ASSERT(sftp_path_settle(SLICE("/"), SLICE("a"), false, to) && strcmp(to, "/a") == 0);
     memset(long_, 'a', sizeof long_);
     long_[0] = '/';

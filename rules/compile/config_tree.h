@@ -175,7 +175,7 @@ const char *preset_kind(const char *name); /* "github-pat", or ""; NULL: no such
 /* Of a preset that there is: the first role of `hosts`. */
 void preset_first_role(const char *name, char to[PRESET_WORD_MAX]);
 bool preset_takes_secret(const char *name);
-enum { SECRET_KINDS = 3 };
+enum { SECRET_KINDS = 4 };
 extern const char *const secret_kinds[SECRET_KINDS];
 
 /* The value of this field of this kind of made secret, which is one of some words. */

@@ -145,6 +145,8 @@ static int declare_session(const struct login_use *u, const char *name, const js
                   "token_url", login_word(s, "token_url"), "client_id", login_word(s, "client_id"),
                   "resource", login_word(s, "resource"), "encoding", login_word(s, "encoding"),
                   "refresh", u->refresh ? "yes" : "no");
+    if (login_word(u->format->root, "kind"))
+        put(made, "kind", json_string(login_word(u->format->root, "kind")));
     fill_value(made, vars);
     return declare(secrets, name, made, err);
 }

@@ -21,7 +21,8 @@
 
 #define SECRET_MARK "{{secret}}"
 
-const char *const secret_kinds[SECRET_KINDS] = {"github-pat", "openai", "anthropic"};
+const char *const secret_kinds[SECRET_KINDS] = {"github-pat", "openai", "anthropic",
+                                                "anthropic-oauth"};
 
 const char *preset_name(size_t i)
 {

@@ -31,6 +31,7 @@ static const struct shape shapes[] = {
     {"github-pat", {"ghp_", 4}, 36},
     {"openai", {"sk-proj-", 8}, 48},
     {"anthropic", {"sk-ant-api03-", 13}, 95},
+    {"anthropic-oauth", {"sk-ant-oat01-", 13}, 95},
     {"", {"dwd_", 4}, 32},
 };
 

@@ -24,8 +24,9 @@ struct placeholder_key *placeholder_key_new(const unsigned char key[PLACEHOLDER_
 void placeholder_key_free(struct placeholder_key *k);
 
 /* The placeholder of a secret in the sandbox with this seed; the same arguments give the same text.
- * kind: "github-pat", "openai", "anthropic"; any other, "" or NULL has a shape of our own. A
- * github-pat has a checksum that is wrong, so scanners that verify it stay silent. 0 or -1. */
+ * kind: "github-pat", "openai", "anthropic", "anthropic-oauth"; any other, "" or NULL has a shape
+ * of our own. A github-pat has a checksum that is wrong, so scanners that verify it stay silent. 0
+ * or -1. */
 int placeholder_make(struct placeholder_key *k, const unsigned char seed[PLACEHOLDER_SEED],
                      const char *secret, const char *kind, char to[PLACEHOLDER_MAX]);
 

@@ -107,7 +107,7 @@ def main(t):
     w.scanner.tree(w.d.audit_dir)
     t.ok(not w.scanner.hits, "no secret in outputs and records", *map(str, w.scanner.hits))
     stray = [r.path for o in w.origins.values() for r in o.requests for k in w.given if k.encode() in r.raw + r.body]
-    t.ok(len(w.given) == len(w.env) and not stray, "no placeholder arrived", w.given, *stray)
+    t.ok(len(w.given) == sum("{{" in x for x in w.env.values()) and not stray, "no placeholder arrived", w.given, *stray)
     if "--write" in sys.argv:
         write(rows)
 

@@ -511,6 +511,35 @@ def codex(t):
     w.clean("codex")
 
 
+def counted(t):
+    """A call to a model whose token is refused and made anew meanwhile is booked once, with a budget and without."""
+    w = World(t, "counted")
+    v = Vendor(w, "auth.openai.com", "chatgpt.com")
+
+    def answer(req, conn):
+        good = req.get("authorization") == "Bearer " + v.access
+        conn.reply(req, 200 if good else 401, {"usage": {"input_tokens": 100, "output_tokens": 200}} if good else {"error": "who?"})
+    w.doubles["chatgpt.com"].handler = answer
+    own = w.file("own/auth.json", codex_file(w, v, 7200))
+    script = ("T=$(sed -n 's/.*\"access_token\": \"\\([^\"]*\\).*/\\1/p' ~/.codex/auth.json)\n"
+              "call() { curl -sS -o /dev/null -w '%{http_code} ' -H \"Authorization: Bearer $T\" https://chatgpt.com/backend-api/codex/responses "
+              "-H 'Content-Type: application/json' -d \"{\\\"model\\\":\\\"m\\\",\\\"input\\\":\\\"x\\\",\\\"max_output_tokens\\\":$1}\"; }\n")
+    w.d.policies["spends"] = {"budget": {"tokens": "5000/h"}, "rules": []}
+    w.d.policy("free", [])
+    v.access = "revoked"
+    r = w.run("codex=" + own, script + "call 1000; call 1000; call 4500; call 4500", "--policy", "spends")
+    t.ok((r.stdout.split(), len(v.asked)) == (["503", "200", "200", "429"], 1), "a call whose token is made anew takes nothing of a budget of "
+         "tokens until it is asked again", r.stdout, r.stderr, v.asked)
+    v.access = "revoked"
+    r = w.run("codex=" + own, script + "call 1000", "--policy", "free")
+    ids = {(x["sandbox"], x["id"]) for x in w.d.kinds("admitted") if x.get("policy") == "free"}
+    ends = [(x["kind"], x.get("tokens_in"), x.get("tokens_out")) for kind in ("aborted", "completed") for x in w.d.kinds(kind)
+            if (x.get("sandbox"), x["id"]) in ids]
+    t.ok((r.stdout.split(), len(v.asked)) == (["200"], 2) and ends == [("aborted", None, None), ("completed", 100, 200)],
+         "without one it is sent again, and its tokens are on record once", r.stdout, r.stderr, ends)
+    w.clean("counted")
+
+
 class Google:
     """An endpoint whose refresh tokens serve for ever."""
 
@@ -587,15 +616,20 @@ def adc(t):
 
 # ---- agents of others, as they are ----
 
+def session(v, left, **more):
+    """As opencode and pi keep one."""
+    return dict({"type": "oauth", "access": v.access, "refresh": v.refresh, "expires": int((time.time() + left) * 1000)}, **more)
+
+
 def coder(t, name):
     """One task by its profile and its user's login, which ends soon."""
     agent = next(a for a in agents.AGENTS if a.name == name)
     if agent.missing():
         t.skip("%s with its login" % name, agent.missing())
         return
-    run = agents.Run(t, agent, name + "-login")
+    run, words = agents.Run(t, agent, name + "-login"), agent.words()
     w = World.__new__(World)
-    w.t, w.d, w.scanner, w.home, w.doubles, w.said = t, run.d, scan.Scanner(), run.d.env["HOME"], {}, []
+    w.t, w.d, w.scanner, w.home, w.doubles, w.said, login = t, run.d, scan.Scanner(), run.d.env["HOME"], {}, [], name
     if name == "claude":
         v = Vendor(w, TOKEN, "unused.example")
         host, here = agent.host, run.double
@@ -603,7 +637,16 @@ def coder(t, name):
     elif name == "codex":
         v = Vendor(w, "auth.openai.com", "unused.example")
         host, here = "chatgpt.com", w.double("chatgpt.com", models.chatgpt(run.task, "acct-1"))
-        w.file(".codex/auth.json", codex_file(w, v, 7200))
+        login += "=" + w.file("own/auth.json", codex_file(w, v, 100))  # nobody else refreshes it
+    elif name == "opencode":
+        v = Vendor(w, "auth.openai.com", "unused.example")
+        host, here = "chatgpt.com", w.double("chatgpt.com", models.chatgpt(run.task, "acct-1"))
+        login += "=" + w.file("own/auth.json", {"openai": session(v, 200, accountId="acct-1")})
+        words = ["run", "-m", "openai/gpt-5.4", agents.PROMPT]
+    elif name == "pi":
+        v = Vendor(w, TOKEN, "unused.example")
+        host, here = agent.host, run.double
+        w.file(".pi/agent/auth.json", {"anthropic": session(v, 200)})
     else:
         v = Google(w)
         host, here = "cloudcode-pa.googleapis.com", w.double("cloudcode-pa.googleapis.com", models.code_assist(run.task))
@@ -611,14 +654,15 @@ def coder(t, name):
                                             "token_type": "Bearer", "expiry_date": 5})
     run.d.save()
     env = {"PATH": os.path.dirname(os.path.join(agent.folder, agent.program)) + ":" + agent.variables()["PATH"]}
-    run.said = run.d.command("run", "-c", run.d.conf, "--login", name, name, *agent.words(), env=env, timeout=180)
-    after = run.d.command("run", "-c", run.d.conf, "--login", name, "--profile", name, "--", "sh", "-c", agents.AFTER, env=env)
+    run.said = run.d.command("run", "-c", run.d.conf, "--login", login, name, *words, env=env, timeout=180)
+    after = run.d.command("run", "-c", run.d.conf, "--login", login, "--profile", name, "--", "sh", "-c", agents.AFTER, env=env)
     w.said += [run.said.stdout, run.said.stderr, after.stderr]
     t.ok(not run.done(), "%s: with its user's login it does the task" % name, run.done(), run.said.stdout[-2000:],
          run.said.stderr[-2000:], sorted({(q.method, q.path, str(q.status)) for q in here.requests}))
     said = [q.get("authorization") for q in here.requests]
     t.ok(said and set(said) <= {"Bearer " + x for x in v.issued}, "%s: %d requests with the real token" % (name, len(said)),
          set(said) - {"Bearer " + x for x in v.issued})
+    t.ok(v.asked and not getattr(v, "wrong", None), "%s: %d refreshes, with the real token" % (name, len(v.asked)), v.asked)
     refused = [x for x in run.d.kinds("denied") if x.get("authority") == host and
                x.get("path") != "/backend-api/ps/mcp"]
     t.ok(not refused, "%s: 0 of them were refused, but for connectors of the account" % name, *refused)
@@ -632,9 +676,9 @@ def main(t):
         w = t.part(hosts, t)
         if w:
             t.part(refused, t, w)
-        for part in (claude, codex, gemini, adc, pip, cargo, docker, kube, azure):
+        for part in (claude, codex, counted, gemini, adc, pip, cargo, docker, kube, azure):
             t.part(part, t)
-    for name in os.environ.get("AGENTS", "claude codex gemini").split():
+    for name in os.environ.get("AGENTS", "claude codex gemini opencode pi").split():
         t.part(coder, t, name)
 
 

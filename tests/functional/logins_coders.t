@@ -1,9 +1,12 @@
 #!/usr/bin/python3 -B
-"""Coding agents of others log in by themselves inside, as they are: Claude Code by a code that is pasted on its terminal, Codex
-by a device's code. What their vendors' doubles answer stays on the host; the programs have placeholders, look into the claims of
-those that are tokens, refresh them, and work with them in the next run of that home, until it is logged out."""
+"""Coding agents of others log in by themselves inside, as they are: Claude Code by a code that is pasted on its terminal, or into
+its own screen (/login), Codex by a device's code, or by a browser that calls its port. What their vendors' doubles answer stays on the host; the programs have placeholders, look into the claims of
+those that are tokens, refresh them, and work with them in the next run of that home, until it is logged out.
+
+./runtests leaves out /login on the screen; `make tui` tries it."""
 import base64
 import hashlib
+import http.client
 import json
 import os
 import re
@@ -14,7 +17,8 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import agents, durward, models, origin, scan, tap, terminal  # noqa: E402
+from harness import agents, durward, models, nginx, origin, scan, tap, terminal  # noqa: E402
+from harness.screen import Screen  # noqa: E402
 
 AUTH = "https://api.openai.com/auth"
 ACCOUNT = "acct-door"
@@ -37,9 +41,9 @@ def token(left, secret, **auth):
 class Vendor:
     """A token endpoint: codes with PKCE (RFC 7636), and refresh tokens that serve once."""
 
-    def __init__(self, t, name):
+    def __init__(self, t, name, how="command"):
         agent = next(a for a in agents.AGENTS if a.name == name)
-        self.run = agents.Run(t, agent, name + "-inside")
+        self.run = agents.Run(t, agent, how)
         self.t, self.agent, self.d = t, agent, self.run.d
         self.scanner, self.lock, self.said = scan.Scanner(), threading.Lock(), []
         self.issued, self.refresh, self.codes, self.wrong, self.asked, self.revoked = [], None, {}, [], [], []
@@ -241,6 +245,8 @@ def claude(t):
 
 
 class Codex(Vendor):
+    plain = False  # no WebSocket: it asks by requests
+
     def tokens(self, first):
         auth = {"chatgpt_account_id": ACCOUNT, "chatgpt_plan_type": "pro", "chatgpt_user_id": "user-1", "groups": ["hidden"]}
         made = [token(-5 if first else 7200, self.secret(x), **auth) for x in ("access-", "identity-")]
@@ -265,6 +271,10 @@ class Codex(Vendor):
             conn.reply(req, 401, {"error": {"message": "who?"}})
         elif req.path == "/backend-api/wham/door":
             conn.reply(req, 200, {})
+        elif req.path == "/backend-api/wham/parts":
+            conn.reply(req, 200, dict(zip(("head", "claims", "mark"), self.issued[-1].split("."))))
+        elif self.plain and req.get("upgrade"):
+            conn.reply(req, 426, {"error": {"message": "no WebSocket here"}})
         else:
             self.model(req, conn)
 
@@ -294,6 +304,120 @@ def codex(t):
              [("POST", base + "/codex/responses", dict(ask, tools=[x]), "403") for x in (
                  {"type": "mcp", "server_label": "a", "server_url": "https://x"}, {"type": "mcp", "server_label": "a", "connector_id": "connector_gmail"},
                  {"type": "web_search"})])
+    r = v.shell(MARK % "access_token" + "curl -sS -H \"Authorization: Bearer $T\" %s/wham/parts" % base)
+    got, (head, claims, mark) = json.loads(r.stdout), v.issued[-1].split(".")
+    t.ok(got["head"] == head and all(x.startswith("[REDACTED:codex_access") for x in (got["claims"], got["mark"])) and claims not in r.stdout,
+         "codex: a reply that has its claims or its signature alone comes without them", r.stdout)
+    v.plain = True  # it would compress them
+    v.shell("sed -i '/^\\[features\\]/d;/enable_request_compression/d' ~/.codex/config.toml")  # a home of an older profile
+    v.work(api)
+    v.end("access_token", "https://chatgpt.com/backend-api/wham/door", ["codex", "logout"])
+
+
+# ---- by their own screens, and by a browser ----
+
+def begun(t, v, *words):
+    """What starts the program where it may log in, and its environment."""
+    a = v.agent
+    v.d.policy("agent", [])
+    v.d.save()
+    env = dict(v.d.env, PATH=os.path.dirname(os.path.join(a.folder, a.program)) + ":" + a.variables()["PATH"])
+    env.pop("DISPLAY", None)
+    return [durward.program(), "run", "-c", v.d.conf, "--login-inside"] + list(words), env
+
+
+def slash_login(t):
+    """Claude Code's /login, typed into its own screen."""
+    if not shutil.which("tmux"):
+        t.skip("claude logs in on its screen", "tmux is not installed")
+        return
+    v = Claude(t, "claude", "screen")
+    v.model = models.anthropic(v.run.task)
+    api = v.double("api.anthropic.com", v.on_api)
+    v.double("platform.claude.com", v.on_platform)
+    argv, env = begun(t, v, "-e", "CLAUDE_CODE_FULL_SIGN_IN_LINK=1", "claude")
+    s = Screen(t, argv, v.d.work, env, cols=1000)
+    asks = {"Yes, I trust this folder": ("Down", "Enter")}
+
+    def stands():
+        for words in [x for x in asks if x in s.words()]:
+            for key in asks.pop(words):
+                s.key(key)
+                time.sleep(0.3)  # a person's; it takes no keys while it draws
+        return "? for shortcuts" in s.words() or "Not logged in" in s.words()
+    if not t.ok(s.wait(stands, 90), "claude: its screen stands, without a login", s.shown()):
+        return
+    s.type("/login")
+    s.wait(lambda: "/login" in s.shown(), 10)
+    s.key("Enter")
+    t.ok(s.wait(lambda: "Select login method" in s.words(), 30), "claude: /login asks how", s.shown())
+    s.key("Enter")
+    link = lambda: re.search(r"https://\S+/oauth/authorize\?\S+", s.shown())  # noqa: E731
+    if not t.ok(s.wait(lambda: link() and "Paste code here" in s.words(), 30), "claude: shows an address, and waits for the code", s.shown()):
+        return
+    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(link()[0]).query))
+    code = scan.canary("code-").decode()
+    v.codes[code] = asked["code_challenge"]
+    s.type("%s#%s" % (code, asked["state"]))
+    time.sleep(0.3)  # as a person does between a paste and the key: it is taken for a part of it else
+    s.key("Enter")
+    t.ok(s.wait(lambda: "Login successful" in s.words(), 60) and len(v.issued) == 1 and not v.wrong, "claude: the code that is pasted there "
+         "logs it in", s.shown(), v.wrong, v.d.kinds("denied"))
+    s.key("Enter")
+    left = lambda: s.status() is not None  # noqa: E731
+    for _ in range(3):
+        s.key("C-c")
+        if s.wait(left, 3):
+            break
+    v.said.append(s.shown())
+    s.close()
+    r = v.shell("cat ~/.claude/.credentials.json")
+    t.ok('"accessToken":"dwd_' in r.stdout.replace(" ", "") and '"refreshToken":"dwd_' in r.stdout.replace(" ", ""),
+         "claude: its file holds placeholders", r.stdout)
+    v.work(api)
+    v.end("accessToken", "https://api.anthropic.com/v1/models/door", ["claude", "auth", "logout"])
+
+
+def visit(port, target):
+    """As the browser of this machine, where the program's port is published. -> where it is sent on, or None"""
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    c.request("GET", target, headers={"Host": "127.0.0.1:1455"})
+    r = c.getresponse()
+    r.read()
+    c.close()
+    return r.getheader("Location")
+
+
+def callback(t):
+    """Codex's login by a browser, whose answer comes to a port of the program's."""
+    v = Codex(t, "codex", "browser")
+    v.model = models.chatgpt(v.run.task, ACCOUNT)
+    api = v.double("chatgpt.com", v.on_api)
+    v.double("auth.openai.com", v.on_auth)
+    port = nginx.free_port()
+    argv, env = begun(t, v, "--publish", "127.0.0.1:%d:1455" % port, "codex", "login")
+    tty = terminal.Terminal(t, argv, v.d.work, dict(env, TERM="xterm"), cols=2000)
+    shown = tty.see("headless machine", 90)
+    got = re.search(r"https://\S+/oauth/authorize\?[^\s\x1b\x07]+", getattr(tty, "last", b"").decode("utf-8", "replace"))
+    if not t.ok(shown and got, "codex: it shows where to log in, and listens", tty.out[-3000:]):
+        return
+    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(got[0]).query))
+    code = scan.canary("code-").decode()
+    v.codes[code] = asked["code_challenge"]
+    back = urllib.parse.urlsplit(asked["redirect_uri"])
+    t.eq((back.hostname, back.port, asked["client_id"]), ("127.0.0.1", 1455, CLIENT["codex"]), "codex: the answer is for its port")
+    to = visit(port, "%s?%s" % (back.path, urllib.parse.urlencode({"code": code, "state": asked["state"]})))
+    while to:
+        at = urllib.parse.urlsplit(to)
+        t.ok(at.netloc in ("", "127.0.0.1:1455"), "codex: the browser is sent on within it", to)
+        to = visit(port, at.path + ("?" + at.query if at.query else ""))
+    t.ok(tty.wait(60) == 0 and len(v.issued) == 1 and not v.wrong, "codex: a browser's answer logs it in", tty.out[-2000:], v.wrong,
+         v.d.kinds("denied"))
+    t.ok([x.get("grant_type") for x in v.asked] == ["authorization_code"], "codex: no API key is made by it", v.asked)
+    r = v.shell("cat ~/.codex/auth.json")
+    tokens = json.loads(r.stdout)["tokens"]
+    t.ok(all(x.rpartition(".")[2].startswith("dwd_") for x in (tokens["access_token"], tokens["id_token"], tokens["refresh_token"])),
+         "codex: its file holds placeholders", tokens)
     v.work(api)
     v.end("access_token", "https://chatgpt.com/backend-api/wham/door", ["codex", "logout"])
 
@@ -301,15 +425,13 @@ def codex(t):
 def main(t):
     if not shutil.which("curl"):
         raise tap.Skip("curl is not installed")
-    names = os.environ.get("AGENTS", "claude codex").split()
-    there = 0
-    for name in names:
-        why = next(a for a in agents.AGENTS if a.name == name).missing()
+    parts = {"claude": claude, "codex": codex, "claude-screen": slash_login, "codex-browser": callback}
+    for name in os.environ.get("AGENTS", "claude codex codex-browser").split():
+        why = next(a for a in agents.AGENTS if a.name == name.partition("-")[0]).missing()
         if why:
             t.skip("%s logs in by itself" % name, why)
-            continue
-        there += 1
-        t.part({"claude": claude, "codex": codex}[name], t)
+        else:
+            t.part(parts[name], t)
 
 
 tap.run(main, timeout=400)

@@ -7,10 +7,10 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, engine, person, scene, tap  # noqa: E402
+from harness import api, durward, engine, person, registry, scan, scene, tap  # noqa: E402
 
 NO = ("EPERM", "EACCES", "EINVAL", "EROFS", "ENOENT", "ENODEV")
-HOST = "deps.example.com"
+HOST, IMAGES = "deps.example.com", "images.example.com"
 
 
 def make(t):
@@ -120,6 +120,27 @@ def containers(t, s, c, box):
     t.eq([p for p in ("/in-build", "/in-run", "/buildah") if p not in seen], [], "the origin had each of them")
 
 
+def pulled(t, s):
+    """`podman pull`, by the preset of registries: it is asked for a token first, which stays on the host."""
+    if not shutil.which("podman"):
+        t.skip("podman pull", "podman is not installed")
+        return
+    token = scan.canary("tok-").decode()
+    s.scanner.add("token", token.encode())
+    images = s.add(IMAGES, registry.oci(IMAGES, token))
+    s.d.policy("pulls", [{"use": "oci", "preset_hosts": {"registry": IMAGES}}])
+    s.d.policies["pulls"]["sandbox"] = {"nested": True}
+    s.d.save()
+    r = s.d.run(["sh", "-c", "podman pull -q %s/acme/widget:1 && m=$(podman image mount %s/acme/widget:1) && cat $m/door.txt; podman push -q "
+                 "%s/acme/widget:1 2>&1 | tail -1; find / -xdev -name '*.json' -size -64k -exec cat {} + 2>/dev/null | grep -c %s" % (
+                     (IMAGES,) * 3 + (token,))], ["--policy", "pulls", "--no-bind"], timeout=90)
+    said = r.stdout.splitlines()
+    t.ok("kept" in said and said[-1:] == ["0"], "podman pull: challenge, token, manifest, layer; the token is not inside", r.stdout, r.stderr,
+         [(q.method, q.path, str(q.status)) for q in images.requests], s.d.kinds("denied"))
+    t.ok("Durward denied this request" in r.stdout and not [q for q in images.requests if q.method not in ("GET", "HEAD")], "and podman push is refused", r.stdout)
+    s.scanner.search(r.stdout + r.stderr, "output")
+
+
 def chromium(t, s, c, box):
     if not os.access("/usr/lib/chromium/chromium", os.X_OK) or not shutil.which("setpriv"):
         t.skip("Chromium with its sandbox on", "chromium is not installed")
@@ -180,6 +201,7 @@ def each(t):
     if person.name() == "root":
         t.part(without_ids, t, s)
         person.own_ids(t)
+        t.part(pulled, t, s)
     elif person.name() != person.MAPPED:
         t.part(without_ids, t, s)
         return

@@ -1,11 +1,11 @@
 #!/usr/bin/python3 -B
-"""curl, wget and gh inside one sandbox, each with the proxy variables and with none."""
+"""curl, wget and gh inside one sandbox, each with the proxy variables and with none; glab, by GitLab's preset."""
 import os
 import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scan, scene, tap  # noqa: E402
+from harness import durward, origin, scan, scene, tap  # noqa: E402
 
 CURL = ("curl -sS https://api.github.com/user && "
         "curl -sS -H \"Authorization: token $GITHUB_TOKEN\" https://api.github.com/repos/acme/x && "
@@ -25,7 +25,78 @@ GH = ("gh api user --jq .login && gh api repos/acme/x --jq .full_name && "
       "gh api repos/acme/x/issues --jq length")
 
 
+GLAB = ("glab api user && glab api projects/acme%%2Fdoor && glab issue list -R acme/door && glab issue create -R acme/door -t by-glab "
+        "-d x --yes && glab issue view 7 -R acme/door && glab issue close 7 -R acme/door && glab mr list -R acme/door && glab mr view 3 -R "
+        "acme/door && glab release list -R acme/door && glab label list -R acme/door && glab variable list -R acme/door && glab ci list -R "
+        "acme/door && glab schedule list -R acme/door; echo status $?")
+
+
+class Lab:
+    """GitLab's API, as far as glab asks for it."""
+
+    def __init__(self, host):
+        at = "https://%s/acme/door" % host
+        who = {"id": 1, "username": "octo", "name": "Octo", "web_url": "https://%s/octo" % host}
+        issue = {"id": 70, "iid": 7, "title": "by-glab", "state": "opened", "web_url": at + "/-/issues/7", "author": who, "labels": [],
+                 "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "references": {"full": "acme/door#7"},
+                 "issue_type": "issue"}
+        merge = dict(issue, iid=3, title="kept", web_url=at + "/-/merge_requests/3", source_branch="a", target_branch="main")
+        project = {"id": 1, "path_with_namespace": "acme/door", "path": "door", "name": "door", "web_url": at, "default_branch": "main",
+                   "http_url_to_repo": at + ".git", "ssh_url_to_repo": "git@%s:acme/door.git" % host, "namespace": {"full_path": "acme"},
+                   "issues_enabled": True, "merge_requests_enabled": True}
+        top = "/api/v4/projects/acme/door"
+        self.answers = {"/api/v4/user": who, top: project, top + "/issues": [issue], top + "/issues/7": issue,
+                        top + "/merge_requests": [merge], top + "/merge_requests/3": merge}
+        self.one = issue
+
+    def __call__(self, req, conn):
+        path = req.path.replace("%2F", "/").replace("%2f", "/")
+        if req.method in ("POST", "PUT"):
+            conn.reply(req, 201 if req.method == "POST" else 200, self.one)
+        else:
+            conn.reply(req, 200, self.answers.get(path, []))
+
+
+def glab(t):
+    program = shutil.which("glab") or os.path.join(durward.clients_dir(), "bin/glab")
+    if not os.path.exists(program):
+        t.skip("glab", "glab is not installed: Debian has it from its release 13 on")
+        return
+    program = os.path.realpath(program)
+    d, scanner = durward.Durward(t, "lab"), scan.Scanner()
+    secret = scan.canary("glpat-")
+    scanner.add("gitlab", secret)
+    d.secret("gitlab", secret)
+    rules = []
+    for host, more in (("gitlab.com", {}), ("gitlab.corp.example", {"preset_hosts": "gitlab.corp.example"})):
+        o = origin.Origin(t, d.ca, host, Lab(host))
+        d.origin(host, o)
+        rules.append(dict({"use": "gitlab", "secret": "gitlab"}, **more))
+        if not more:
+            com = o
+        else:
+            corp = o
+    d.policy("lab", rules, {"GITLAB_TOKEN": "{{placeholder gitlab}}", "GLAB_CHECK_UPDATE": "false"})
+    binds = [] if program.startswith("/usr/") else ["--bind", "%s:/run/tools/glab:ro" % program]
+    for o, host in ((com, ""), (corp, "GITLAB_HOST=gitlab.corp.example ")):
+        r = d.run(["sh", "-c", "export PATH=/run/tools:$PATH %s; %s" % (host, GLAB.replace("%%", "%"))], ["--policy", "lab"] + binds, timeout=60)
+        name = o.names[0]
+        t.ok("status 0" in r.stdout and '"octo"' in r.stdout and "by-glab" in r.stdout and "kept" in r.stdout, "glab at %s" % name, r.stdout,
+             r.stderr, *["%s %s %s" % (q.method, q.path, q.status) for q in o.requests[-3:]])
+        wrong = [q.path for q in o.requests if q.credentials() != [("private-token", secret.decode())]]
+        t.ok(len(o.requests) >= 13 and not wrong, "the token arrives once in each of its %d requests" % len(o.requests), wrong,
+             [q.credentials() for q in o.requests[:2]])
+        for text in (r.stdout, r.stderr):
+            scanner.search(text, "output")
+    denied = ["%s %s %s" % (x.get("method"), x.get("path"), x.get("code")) for x in d.kinds("denied")]
+    t.ok(not denied, "0 of %d requests are refused" % (len(com.requests) + len(corp.requests)), *denied)
+    scanner.tree(d.work)
+    scanner.tree(d.audit_dir)
+    t.ok(not scanner.hits, "no secret in outputs and records", *scanner.report())
+
+
 def main(t):
+    t.part(glab, t)
     s = scene.Scene(t)
     box = durward.Sandbox(s.d)
     outputs = []

@@ -102,6 +102,15 @@ static const struct {
      "machine a.example login me password {{placeholder login_netrc_1_password}}\n"},
     {"npm", "registry=https://a.example/\n//a.example/x/:_authToken=" SECRET "\n",
      "registry=https://a.example/\n//a.example/x/:_authToken={{placeholder login_npm_1_token}}\n"},
+    {"opencode",
+     "{\"openai\":{\"type\":\"oauth\",\"access\":\"" SECRET "\",\"refresh\":\"" SECRET
+     "\",\"expires\":1000,\"accountId\":\"a-1\"},\"groq\":{\"type\":\"api\",\"key\":\"" SECRET
+     "\"}}",
+     "\"accountId\": \"a-1\""},
+    {"pi",
+     "{\"anthropic\":{\"type\":\"oauth\",\"access\":\"" SECRET "\",\"refresh\":\"" SECRET
+     "\",\"expires\":1000}}",
+     "\"access\": \"{{placeholder login_pi_access}}\""},
     {"pip",
      "[global]\nindex-url = https://me:" SECRET "@a.example/x\nextra_index_url=https://me:" SECRET
      "@b.example\n  https://" SECRET "@c.example https://u:" SECRET "/" SECRET "@d.example\n"

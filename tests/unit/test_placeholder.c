@@ -9,7 +9,8 @@ void suite_placeholder(void);
 
 static const unsigned char seed_a[PLACEHOLDER_SEED] = {1, 2, 3}, seed_b[PLACEHOLDER_SEED] = {4};
 static const unsigned char tag[PLACEHOLDER_TAG_KEY] = {7, 7, 7}, tag2[PLACEHOLDER_TAG_KEY] = {8};
-static const char *const kinds[] = {"github-pat", "openai", "anthropic", "", "bearer", NULL};
+static const char *const kinds[] = {"github-pat", "openai", "anthropic", "anthropic-oauth",
+                                    "",           "bearer", NULL};
 static struct placeholder_key *key, *other;
 
 static int setup(void)
@@ -37,8 +38,13 @@ static void test_shapes(void)
     static const struct {
         const char *prefix;
         size_t length;
-    } want[] = {{"ghp_", 40}, {"sk-proj-", 56}, {"sk-ant-api03-", 108},
-                {"dwd_", 36}, {"dwd_", 36},     {"dwd_", 36}};
+    } want[] = {{"ghp_", 40},
+                {"sk-proj-", 56},
+                {"sk-ant-api03-", 108},
+                {"sk-ant-oat01-", 108},
+                {"dwd_", 36},
+                {"dwd_", 36},
+                {"dwd_", 36}};
     char p[PLACEHOLDER_MAX];
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         make(seed_a, "github", kinds[i], p);

@@ -20,6 +20,8 @@ static struct scrub_set *cached(struct scrub_cache *c, const char *name, struct 
 
 static const char secret[] = "ghp_Zk3/x+Qw9&\"<v1~Tq8\\m5é='b7 c%K2";
 static const char plain[] = "sk-proj-3fA9xLq0ZbT7mYw2Rk5Vd8";
+static const char token[] =
+    "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtZUBkb29yLmV4YW1wbGUifQ.c2lnbmVkLWJ5LWl0cy12ZW5kb3I";
 
 static struct scrub_set *set_of(const char *value, const char *user)
 {
@@ -88,6 +90,8 @@ static const struct shape shapes[] = {
     {"JSON with slashes", "a\"b\\c/d0123456789", NULL, "a\\\"b\\\\c\\/d0123456789"},
     {"JSON for HTML", "a<b>c&d0123456789", NULL, "a\\u003cb\\u003ec\\u0026d0123456789"},
     {"HTML", "a<b>c&d\"e'0123456789", NULL, "a&lt;b&gt;c&amp;d&quot;e&#39;0123456789"},
+    {"claims of a token", token, NULL, "eyJzdWIiOiJtZUBkb29yLmV4YW1wbGUifQ"},
+    {"signature of a token", token, NULL, "c2lnbmVkLWJ5LWl0cy12ZW5kb3I"},
     {"HTML hex quote", "a<b>c&d\"e'0123456789", NULL, "a&lt;b&gt;c&amp;d&quot;e&#x27;0123456789"},
 };
 
@@ -246,6 +250,20 @@ static void test_overlaps(void)
     set = scrub_set_new(&f, "a \"very\" long name of a secret\r\n");
     scrub_forms_free(&f);
     whole(set, plain, "[REDACTED:a__very__long_name_o", 1);
+    scrub_set_unref(set);
+}
+
+/* The head of a token is that of many, and texts that only look like one have no parts. */
+static void test_token_parts(void)
+{
+    struct scrub_set *set = set_of(token, NULL);
+    whole(set, "eyJhbGciOiJSUzI1NiJ9", "eyJhbGciOiJSUzI1NiJ9", 0);
+    scrub_set_unref(set);
+    set = set_of("eyJhbGciOiJSUzI1NiJ9.no-claims-in-this-one", NULL);
+    whole(set, "no-claims-in-this-one", "no-claims-in-this-one", 0);
+    scrub_set_unref(set);
+    set = set_of("sk-two.abcdefghijklmnopqrs.tuvwxyzabcdefghijk", NULL);
+    whole(set, "abcdefghijklmnopqrs", "abcdefghijklmnopqrs", 0);
     scrub_set_unref(set);
 }
 
@@ -514,6 +532,7 @@ void suite_scrub(void)
     CU_add_test(s, "every split of a body with two hits", test_splits);
     CU_add_test(s, "overlaps", test_overlaps);
     CU_add_test(s, "the beginning of what may be a form passes early", test_early);
+    CU_add_test(s, "parts of a token", test_token_parts);
     CU_add_test(s, "near misses and what is held", test_near_misses);
     CU_add_test(s, "lengths at the bounds", test_bounds);
     CU_add_test(s, "random texts against a reference", test_random);

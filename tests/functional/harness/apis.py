@@ -25,7 +25,8 @@ def written(place, **more):
 
 
 class Api:
-    """rule: a preset's name, what `with` holds of KEY, or a list of rules. answers: (a regular expression for "METHOD
+    """rule: a preset's name, what `with` holds of KEY, or a list of rules; None: its key is public, and stands in the
+    program as it is. answers: (a regular expression for "METHOD
     /path", an answer); the first that fits is given. packages: {language: package}, as the registry of it has it."""
 
     def __init__(self, name, rule, hosts, *found, prefix="key-", kind=None, env=None, **packages):
@@ -38,6 +39,8 @@ class Api:
 
     def rules(self):
         """What a policy says of it; KEY is the secret."""
+        if self.rule is None:
+            return [{"allow": self.hosts}]
         if isinstance(self.rule, str):
             return [{"use": self.rule, "secret": "KEY"}]
         return self.rule if isinstance(self.rule, list) else [{"allow": self.hosts, "with": self.rule}]
@@ -272,6 +275,8 @@ APIS = (
     Api("jenkins", basic("ann"), ["jenkins.example.com"], ("GET /me/api/json$", {"fullName": TEXT}), python="python-jenkins"),
     Api("sentry", written("header", name="x-sentry-auth"), ["o1.ingest.sentry.io"], ("POST /api/1/envelope/$", {"id": "1"}),
         prefix=SENTRY, python="sentry-sdk", java="io.sentry:sentry"),
+    Api("sentry-public", None, ["o2.ingest.sentry.io"], ("POST /api/1/envelope/$", {"id": "1"}), prefix=SENTRY, node="@sentry/node",
+        go="github.com/getsentry/sentry-go"),
     Api("rollbar", written(["header", {"body": "/access_token"}], name="x-rollbar-access-token", count=2), ["api.rollbar.com"],
         ("POST /api/1/item/$", {"err": 0, "result": {"id": None, "uuid": "1"}}), python="rollbar"),
     Api("rollbar-go", header("x-rollbar-access-token"), ["api.rollbar.com"], (

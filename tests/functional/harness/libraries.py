@@ -116,7 +116,7 @@ class World:
         self.d.policy("agents", self.rules, self.env)
         self.box = durward.Sandbox(self.d, binds=["%s:%s:ro" % (f, f) for f in sorted({x.bound() for x in libraries})])
         self.java = any(x.language == "java" for x in libraries) and self._java_trusts()
-        self.given = self.box.sh("env | sed -n 's/^KEY_[0-9]*=//p'")[1].split()
+        self.given = [x for x in self.box.sh("env | sed -n 's/^KEY_[0-9]*=//p'")[1].split() if x not in self.keys.values()]
 
     def _double(self, by_api):
         return lambda req, conn: by_api[self.now](req, conn)
@@ -127,9 +127,13 @@ class World:
         if text not in self.variables:
             n = len(self.variables)
             value, name, self.variables[text] = scan.canary(x.api.prefix), "k%d" % n, "KEY_%d" % n
+            self.keys[text] = AKIA if x.api.aws else value.decode()
+            if x.api.rule is None:
+                self.rules += x.api.rules()
+                self.env["KEY_%d" % n] = self.keys[text]
+                return
             self.scanner.add(name, value)
             self.d.secret(name, value, **({"kind": x.api.kind} if x.api.kind else {}))
-            self.keys[text] = AKIA if x.api.aws else value.decode()
             if x.api.aws:
                 self.d.secret("id", AKIA)
                 self.d.secrets["aws%d" % n] = {"aws_key": {"access_key_id": "id", "secret_access_key": name}}

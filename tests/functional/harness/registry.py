@@ -78,15 +78,21 @@ def apt(t):
 
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 
 
 def oci(host, token, realm=None, login=None):
     """A registry whose token server is asked first. login: the "Basic ..." that this wants; without it gives none."""
-    config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": []}, "config": {}})
-    digest = "sha256:" + hashlib.sha256(config.encode()).hexdigest()
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [], "config": {
-        "mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": digest}})
-    own = "sha256:" + hashlib.sha256(manifest.encode()).hexdigest()
+    def named(data):
+        return "sha256:" + hashlib.sha256(data).hexdigest()
+    layer = packed({"door.txt": "kept\n"})
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {
+        "type": "layers", "diff_ids": [named(gzip.decompress(layer))]}}).encode()
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [
+        {"mediaType": LAYER, "size": len(layer), "digest": named(layer)}], "config": {
+            "mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": named(config)}}).encode()
+    own = named(manifest)
+    blobs = {"/v2/acme/widget/blobs/" + named(x): x for x in (config, layer)}
 
     def handler(req, conn):
         if req.path == (realm or "/token"):
@@ -101,8 +107,8 @@ def oci(host, token, realm=None, login=None):
             conn.reply(req, 200, {}, headers=[("Docker-Distribution-Api-Version", "registry/2.0")])
         elif req.path in ("/v2/acme/widget/manifests/1", "/v2/acme/widget/manifests/" + own):
             conn.reply(req, 200, manifest, kind=MANIFEST, headers=[("Docker-Content-Digest", own)])
-        elif req.path == "/v2/acme/widget/blobs/" + digest:
-            conn.reply(req, 200, config, kind="application/octet-stream")
+        elif req.path in blobs:
+            conn.reply(req, 200, blobs[req.path], kind="application/octet-stream")
         else:
             conn.reply(req, 404, {"errors": [{"code": "NAME_UNKNOWN"}]})
     return handler

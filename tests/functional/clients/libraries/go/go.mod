@@ -13,6 +13,7 @@ require (
 	github.com/bwmarrin/discordgo v0.29.0
 	github.com/cohere-ai/cohere-go/v2 v2.15.3
 	github.com/digitalocean/godo v1.237.0
+	github.com/getsentry/sentry-go v0.50.0
 	github.com/go-telegram-bot-api/telegram-bot-api/v5 v5.5.1
 	github.com/google/go-github/v74 v74.0.0
 	github.com/hashicorp/vault/api v1.23.0

@@ -36,7 +36,7 @@ func main() {
 		"s3": useS3, "sts": useSts, "bedrock": useBedrock, "minio": useMinio, "azure-identity": useAzureIdentity,
 		"digitalocean": useDigitalocean, "vault": useVault, "influxdb": useInflux,
 		"github": useGithub, "gitlab": useGitlab, "rollbar-go": useRollbar, "stripe": useStripe,
-		"slack-go": useSlack, "telegram": useTelegram, "discord": useDiscord,
+		"sentry-public": useSentry, "slack-go": useSlack, "telegram": useTelegram, "discord": useDiscord,
 	}
 	turns, err := strconv.Atoi(os.Args[3])
 	must(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bwmarrin/discordgo"
+	"github.com/getsentry/sentry-go"
 	telegram "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 	"github.com/google/go-github/v74/github"
 	"github.com/rollbar/rollbar-go"
@@ -60,6 +61,15 @@ func useStripe(key string) func(int) {
 		got, err := c.Customers.Get("cus_1", nil)
 		must(err)
 		same(got.Name, text)
+	}
+}
+
+func useSentry(key string) func(int) {
+	must(sentry.Init(sentry.ClientOptions{Dsn: "https://" + key + "@o2.ingest.sentry.io/1", Transport: sentry.NewHTTPSyncTransport()}))
+	return func(n int) {
+		if sentry.CaptureMessage(fmt.Sprint("door ", n)) == nil {
+			must(fmt.Errorf("no event"))
+		}
 	}
 }
 

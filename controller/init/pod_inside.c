@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -198,6 +199,14 @@ static int stand_behind(void)
     return WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* "m33x77": the terminal, if there is one, has its size before anybody looks. */
+static void set_size(const char *how)
+{
+    struct winsize size = {0};
+    if (sscanf(how + 1, "%hux%hu", &size.ws_row, &size.ws_col) == 2 && size.ws_row && size.ws_col)
+        (void)ioctl(STDIN_FILENO, TIOCSWINSZ, &size); /* without a terminal there is none to set */
+}
+
 static int do_exec(int argc, char **argv)
 {
     long n = argc > 3 ? number(argv[2], 10, argc - 4) : -1;
@@ -211,6 +220,7 @@ static int do_exec(int argc, char **argv)
     int e = startable(words[0]);
     if (e)
         return fail(e == ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%.150s: %s", words[0], strerror(e));
+    set_size(argv[1]);
     if (say_started() < 0)
         return FAILED;
     if (argv[1][0] == 'm') {

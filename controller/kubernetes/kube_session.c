@@ -138,8 +138,9 @@ static int put_script(struct buf *b, int fd)
                : put_word(b, (struct slice){text + before.n, n - before.n});
 }
 
-/* W_INIT_EXEC has argv, env, cwd, stdio, rows, cols, script; the words have CWD FLAGS N ENV ARGV.
- */
+/* W_INIT_EXEC has argv, env, cwd, stdio, rows, cols, script; the words have CWD HOW N ENV ARGV:
+ * in HOW `m` where both outputs are one, and the size of the terminal, which the API server's own
+ * message may bring after the command has looked. */
 static int read_exec(struct session *s, struct msg *m)
 {
     static struct slice words[2][WORDS_MAX];
@@ -165,9 +166,10 @@ static int read_exec(struct session *s, struct msg *m)
     s->wish.in = s->wish.tty || stdio & COMMAND_INPUT;
     s->wish.out = true;
     s->wish.split = !s->wish.tty && stdio & COMMAND_SPLIT;
+    char how[32];
+    snprintf(how, sizeof how, "%c%ux%u", s->wish.split ? '-' : 'm', s->wish.rows, s->wish.cols);
     int bad = begin_path(&s->path, s->at, "exec", &s->wish) | put_word(&s->path, cwd) |
-              put_word(&s->path, s->wish.split ? SLICE("-") : SLICE("m")) |
-              put_number(&s->path, n[1], false);
+              put_word(&s->path, slice_str(how)) | put_number(&s->path, n[1], false);
     for (uint32_t k = 0; k < n[1]; k++)
         bad |= put_word(&s->path, words[1][k]);
     for (uint32_t k = 0; k < n[0] - script; k++)
@@ -349,7 +351,8 @@ static void on_data(void *arg, enum kube_channel c, const char *p, size_t n)
     }
     if (c == KUBE_STDOUT && !s->started)
         take_head(s, &p, &n);
-    if (n > 0 && s->started && s->ends.output[i] >= 0 && buf_append(&s->kept[i], p, n) < 0)
+    bool may = s->started || i == 1; /* the two outputs come in no order */
+    if (n > 0 && may && s->ends.output[i] >= 0 && buf_append(&s->kept[i], p, n) < 0)
         give_up(s, "the API server sends too much at once");
 }
 

@@ -6,7 +6,8 @@
  *   init pod install POLICY                   is the gate there, and of that policy? Then it lays
  *                                             this program into the volume
  *   init pod wait                             process 1: reaps
- *   init pod exec CWD FLAGS N ENV... WORD...  FLAGS: "m" merges stderr into stdout, else "-"
+ *   init pod exec CWD HOW N ENV... WORD...    HOW: "m" merges stderr into stdout, else "-"; then
+ *                                             the size of a terminal, "33x77"
  *   init pod file OP PATH MODE VERSION        inside.h; MODE octal
  *   init pod watch PATH NAME...
  *   init pod connect PORT

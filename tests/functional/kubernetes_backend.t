@@ -94,7 +94,8 @@ def commands(t, a, box):
 
 def at_terminal(t, d, box):
     p = terminal.Terminal(t, [durward.program(), "sandbox", "exec", "-i", "-t", "--socket", d.socket, box, "--", "/bin/sh", "-c",
-                              "stty size; read x; echo said $x; stty size"], d.work, d.env, rows=33, cols=77)
+                              "stty size; read x; echo said $x; i=0; while [ $i -lt 50 ] && [ \"$(stty size)\" != '40 99' ]; do i=$((i+1)); sleep 0.1; "
+                              "done; stty size"], d.work, d.env, rows=33, cols=77)
     t.ok(p.see("33 77", 20), "durward sandbox exec -t: a terminal in the pod, of the caller's size", p.out)
     p.size(40, 99)
     p.type("yes\r")

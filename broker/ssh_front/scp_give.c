@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KIND = 0170000, FOLDER = 0040000, FILE_KIND = 0100000 };
-
 /* ---- what is next ---- */
 
 static bool next(struct scp_session *s)
@@ -89,38 +87,24 @@ static bool say_head(struct scp_session *s, const struct scp_io *io, char kind, 
     return scp_say(s, io, (struct slice){line, (size_t)n}, step);
 }
 
-static bool on_stat(struct scp_session *s, const struct scp_io *io)
+static bool on_stat(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    scp_why(s, &r);
-    s->attrs = r.attrs;
-    bool there = r.type == SFTP_ATTRS && (r.attrs.flags & SFTP_HAS_MODE);
-    buf_drain(io->replies, n);
-    if (!there)
+    scp_why(s, r);
+    s->attrs = r->attrs;
+    if (r->type != SFTP_ATTRS || !(s->attrs.flags & SFTP_HAS_MODE))
         return skip(s, io);
-    if ((s->attrs.mode & KIND) == FOLDER && s->command.folders)
+    if (scp_is_folder(&s->attrs) && s->command.folders)
         return ask_list(s, io, scp_path(s));
-    if ((s->attrs.mode & KIND) != FILE_KIND || !(s->attrs.flags & SFTP_HAS_SIZE))
+    if ((s->attrs.mode & SCP_KIND) != SCP_KIND_FILE || !(s->attrs.flags & SFTP_HAS_SIZE))
         return skip_for(s, io, "not a regular file");
     struct sftp_request q = {.op = SFTP_OPEN, .path = scp_path(s), .flags = SFTP_OPEN_READ};
     return scp_ask(s, io, &q, SCP_OPEN);
 }
 
-static bool on_open(struct scp_session *s, const struct scp_io *io)
+static bool on_open(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    scp_why(s, &r);
-    bool opened = scp_take_handle(s, &r);
-    buf_drain(io->replies, n);
-    if (!opened)
+    scp_why(s, r);
+    if (!scp_take_handle(s, r))
         return skip(s, io);
     s->asked = s->done = 0;
     s->failed = false;
@@ -210,16 +194,9 @@ static bool pad(struct scp_session *s, const struct scp_io *io)
 
 static bool on_data(struct scp_session *s, const struct scp_io *io)
 {
-    struct sftp_reply r;
-    size_t n;
     bool moved = ask_more(s, io);
-    int got = s->under_way > 0 ? scp_reply(s, io, &r, &n) : 0;
-    if (got < 0)
-        return true;
-    if (got > 0) {
-        moved = take_data(s, io, &r);
-        buf_drain(io->replies, n);
-    }
+    if (s->under_way > 0 && s->step == SCP_DATA)
+        moved = scp_reply(s, io, take_data) || moved;
     if (s->step != SCP_DATA)
         return true;
     if (s->failed)
@@ -236,35 +213,18 @@ static bool on_tail(struct scp_session *s, const struct scp_io *io)
     return r > 0 ? ask_close(s, io) : r < 0;
 }
 
-static bool on_close(struct scp_session *s, const struct scp_io *io)
+static bool on_close(struct scp_session *s, const struct scp_io *io UNUSED,
+                     const struct sftp_reply *r UNUSED)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    buf_drain(io->replies, n);
     return next(s);
 }
 
 /* ---- a folder ---- */
 
-static struct scp_folder *top(struct scp_session *s)
+static bool on_list_open(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    return &s->folders[s->depth - 1];
-}
-
-static bool on_list_open(struct scp_session *s, const struct scp_io *io)
-{
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    scp_why(s, &r);
-    bool opened = scp_take_handle(s, &r);
-    buf_drain(io->replies, n);
-    if (!opened)
+    scp_why(s, r);
+    if (!scp_take_handle(s, r))
         return skip(s, io);
     struct scp_folder *f = &s->folders[s->depth++];
     memset(f, 0, sizeof *f);
@@ -283,7 +243,7 @@ static bool on_list_open(struct scp_session *s, const struct scp_io *io)
 /* The folder's handle is closed, and it says no more of it. */
 static bool leave(struct scp_session *s, const struct scp_io *io)
 {
-    struct scp_folder *f = top(s);
+    struct scp_folder *f = scp_top(s);
     struct sftp_request q = {.op = SFTP_CLOSE, .handle = {f->handle, f->n_handle}};
     return scp_ask(s, io, &q, SCP_LIST_CLOSE);
 }
@@ -294,28 +254,19 @@ static bool on_list_answered(struct scp_session *s, const struct scp_io *io)
     if (r <= 0)
         return r < 0;
     if (r == 2) {
-        top(s)->quiet = s->matched = true;
+        scp_top(s)->quiet = s->matched = true;
         return leave(s, io);
     }
     return s->step == SCP_LIST_TIMES ? say_head(s, io, 'D', SCP_LIST_HEAD) : next(s);
 }
 
-static bool on_listed(struct scp_session *s, const struct scp_io *io)
+static bool on_listed(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    struct scp_folder *f = top(s);
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    bool names = r.type == SFTP_NAME;
-    bool ended = r.type == SFTP_STATUS && r.status == SFTP_EOF;
-    scp_why(s, &r);
-    if (names && buf_append_slice(&f->names, r.names) < 0)
-        return scp_end(s, true);
-    buf_drain(io->replies, n);
-    if (names)
-        return true;
+    struct scp_folder *f = scp_top(s);
+    bool ended = r->type == SFTP_STATUS && r->status == SFTP_EOF;
+    scp_why(s, r);
+    if (r->type == SFTP_NAME)
+        return buf_append_slice(&f->names, r->names) == 0 || scp_end(s, true);
     s->n_path = f->n_path;
     s->path[s->n_path] = 0;
     if (!ended && (!scp_complain(s, io, SCP_LIST) || s->step == SCP_OVER))
@@ -325,11 +276,11 @@ static bool on_listed(struct scp_session *s, const struct scp_io *io)
 
 static bool on_list(struct scp_session *s, const struct scp_io *io)
 {
-    struct scp_folder *f = top(s);
+    struct scp_folder *f = scp_top(s);
     struct slice names = buf_slice(&f->names);
     struct sftp_name name;
     if (s->under_way > 0)
-        return on_listed(s, io);
+        return scp_reply(s, io, on_listed);
     if (!sftp_name_next(&names, &name)) {
         struct sftp_request q = {.op = SFTP_READDIR, .handle = {f->handle, f->n_handle}};
         buf_clear(&f->names);
@@ -346,15 +297,10 @@ static bool on_list(struct scp_session *s, const struct scp_io *io)
     return whole ? ask_stat(s, io) : skip_for(s, io, "a name in it cannot be sent");
 }
 
-static bool on_list_close(struct scp_session *s, const struct scp_io *io)
+static bool on_list_close(struct scp_session *s, const struct scp_io *io,
+                          const struct sftp_reply *r UNUSED)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    buf_drain(io->replies, n);
-    if (!top(s)->quiet)
+    if (!scp_top(s)->quiet)
         return scp_say(s, io, SLICE("E\n"), SCP_LIST_TAIL);
     scp_pop(s);
     snprintf(s->path, sizeof s->path, "%s", s->command.path);
@@ -370,19 +316,19 @@ static bool on_list_tail(struct scp_session *s, const struct scp_io *io)
     return next(s);
 }
 
-scp_turn *const scp_give_turns[SCP_STEPS] = {
-    [SCP_BEGIN] = on_begin,
-    [SCP_STAT] = on_stat,
-    [SCP_OPEN] = on_open,
-    [SCP_TIMES] = on_times,
-    [SCP_HEAD] = on_head,
-    [SCP_DATA] = on_data,
-    [SCP_TAIL] = on_tail,
-    [SCP_CLOSE] = on_close,
-    [SCP_LIST_OPEN] = on_list_open,
-    [SCP_LIST_TIMES] = on_list_answered,
-    [SCP_LIST_HEAD] = on_list_answered,
-    [SCP_LIST] = on_list,
-    [SCP_LIST_CLOSE] = on_list_close,
-    [SCP_LIST_TAIL] = on_list_tail,
+const struct scp_act scp_give_acts[SCP_STEPS] = {
+    [SCP_BEGIN] = {.turn = on_begin},
+    [SCP_STAT] = {.reply = on_stat},
+    [SCP_OPEN] = {.reply = on_open},
+    [SCP_TIMES] = {.turn = on_times},
+    [SCP_HEAD] = {.turn = on_head},
+    [SCP_DATA] = {.turn = on_data},
+    [SCP_TAIL] = {.turn = on_tail},
+    [SCP_CLOSE] = {.reply = on_close},
+    [SCP_LIST_OPEN] = {.reply = on_list_open},
+    [SCP_LIST_TIMES] = {.turn = on_list_answered},
+    [SCP_LIST_HEAD] = {.turn = on_list_answered},
+    [SCP_LIST] = {.turn = on_list},
+    [SCP_LIST_CLOSE] = {.reply = on_list_close},
+    [SCP_LIST_TAIL] = {.turn = on_list_tail},
 };

@@ -11,6 +11,10 @@ enum {
     SCP_WRITES = 16,
     SCP_LINE_MAX = 1400,
     SCP_WHY_MAX = 200,
+    /* of a mode (POSIX, sys/stat.h), as SFTP has it */
+    SCP_KIND = 0170000,
+    SCP_KIND_FOLDER = 0040000,
+    SCP_KIND_FILE = 0100000,
 };
 
 enum scp_step {
@@ -75,15 +79,24 @@ struct scp_session {
     char why[SCP_WHY_MAX];
 };
 
+/* Whether something has moved, so that another turn may. */
 typedef bool scp_turn(struct scp_session *s, const struct scp_io *io);
+/* The same where the step waits for a reply: *r lies in io->replies until it returns. */
+typedef bool scp_reply_turn(struct scp_session *s, const struct scp_io *io,
+                            const struct sftp_reply *r);
+
+/* What a step does: one of these. */
+struct scp_act {
+    scp_turn *turn;
+    scp_reply_turn *reply;
+};
 
 /* scp_session.c */
 bool scp_end(struct scp_session *s, bool failed); /* true */
 bool scp_ask(struct scp_session *s, const struct scp_io *io, struct sftp_request *q,
              enum scp_step next);
-/* 1: *r, which lies in io->replies, from where *n bytes are to be drained; 0: none is there; -1: it
- * is over. */
-int scp_reply(struct scp_session *s, const struct scp_io *io, struct sftp_reply *r, size_t *n);
+/* The next reply, once it is there. False: it is not. */
+bool scp_reply(struct scp_session *s, const struct scp_io *io, scp_reply_turn *turn);
 /* 1: the client goes on; 2: it does not want this one; 0: it has not said yet; -1: it is over. */
 int scp_answered(struct scp_session *s, const struct scp_io *io);
 bool scp_say(struct scp_session *s, const struct scp_io *io, struct slice what, enum scp_step next);
@@ -92,6 +105,8 @@ void scp_why(struct scp_session *s, const struct sftp_reply *r);
 /* The client is told of s->why, with the path. */
 bool scp_complain(struct scp_session *s, const struct scp_io *io, enum scp_step next);
 bool scp_take_handle(struct scp_session *s, const struct sftp_reply *r);
+bool scp_is_folder(const struct sftp_attrs *a);
+struct scp_folder *scp_top(struct scp_session *s);
 /* Behind the first n bytes of the path. False: it is too long, or no name. */
 bool scp_name(struct scp_session *s, size_t n, struct slice name);
 struct slice scp_path(const struct scp_session *s);
@@ -101,6 +116,6 @@ void scp_pop(struct scp_session *s);
 /* scp_give.c, scp_take.c: the first step is with the server's hello. */
 bool scp_give_first(struct scp_session *s, const struct scp_io *io);
 bool scp_take_first(struct scp_session *s, const struct scp_io *io);
-extern scp_turn *const scp_give_turns[SCP_STEPS], *const scp_take_turns[SCP_STEPS];
+extern const struct scp_act scp_give_acts[SCP_STEPS], scp_take_acts[SCP_STEPS];
 
 #endif

@@ -14,6 +14,11 @@ struct scp_session *scp_session_new(const struct scp_command *c)
     return s;
 }
 
+struct scp_folder *scp_top(struct scp_session *s)
+{
+    return &s->folders[s->depth - 1];
+}
+
 void scp_pop(struct scp_session *s)
 {
     s->depth--;
@@ -55,20 +60,22 @@ bool scp_ask(struct scp_session *s, const struct scp_io *io, struct sftp_request
     return true;
 }
 
-int scp_reply(struct scp_session *s, const struct scp_io *io, struct sftp_reply *r, size_t *n)
+bool scp_reply(struct scp_session *s, const struct scp_io *io, scp_reply_turn *turn)
 {
+    struct sftp_reply r;
     struct slice body;
-    int got = sftp_packet_next(buf_slice(io->replies), SFTP_REPLY_MAX, &body, n);
+    size_t n;
+    int got = sftp_packet_next(buf_slice(io->replies), SFTP_REPLY_MAX, &body, &n);
     if (got == 0)
-        return 0;
-    if (got < 0 || s->under_way == 0 || sftp_reply_read(body, r) < 0 ||
-        r->id - s->first >= s->under_way) {
-        scp_end(s, true);
-        return -1;
-    }
+        return false;
+    if (got < 0 || s->under_way == 0 || sftp_reply_read(body, &r) < 0 ||
+        r.id - s->first >= s->under_way)
+        return scp_end(s, true);
     s->first++;
     s->under_way--;
-    return 1;
+    bool moved = turn(s, io, &r);
+    buf_drain(io->replies, n);
+    return moved;
 }
 
 void scp_why(struct scp_session *s, const struct sftp_reply *r)
@@ -95,6 +102,11 @@ bool scp_take_handle(struct scp_session *s, const struct sftp_reply *r)
     memcpy(s->handle, r->text.p, r->text.n);
     s->n_handle = r->text.n;
     return true;
+}
+
+bool scp_is_folder(const struct sftp_attrs *a)
+{
+    return (a->flags & SFTP_HAS_MODE) && (a->mode & SCP_KIND) == SCP_KIND_FOLDER;
 }
 
 struct slice scp_handle(const struct scp_session *s)
@@ -185,12 +197,16 @@ static bool hello(struct scp_session *s, const struct scp_io *io)
     return s->command.gives ? scp_give_first(s, io) : scp_take_first(s, io);
 }
 
+static bool act(struct scp_session *s, const struct scp_io *io)
+{
+    const struct scp_act *a = s->command.gives ? &scp_give_acts[s->step] : &scp_take_acts[s->step];
+    return a->turn ? a->turn(s, io) : scp_reply(s, io, a->reply);
+}
+
 bool scp_session_run(struct scp_session *s, const struct scp_io *io)
 {
     bool goes_on = true;
-    while (goes_on && s->step != SCP_OVER) {
-        scp_turn *const *turns = s->command.gives ? scp_give_turns : scp_take_turns;
-        goes_on = s->step == SCP_HELLO ? hello(s, io) : turns[s->step](s, io);
-    }
+    while (goes_on && s->step != SCP_OVER)
+        goes_on = s->step == SCP_HELLO ? hello(s, io) : act(s, io);
     return s->step == SCP_OVER;
 }

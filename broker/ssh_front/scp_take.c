@@ -4,14 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KIND = 0170000, FOLDER = 0040000 };
-
 static const struct slice well = SLICE_INIT("\0");
-
-static struct scp_folder *top(struct scp_session *s)
-{
-    return &s->folders[s->depth - 1];
-}
 
 /* ---- where to ---- */
 
@@ -21,24 +14,18 @@ bool scp_take_first(struct scp_session *s, const struct scp_io *io)
     return scp_ask(s, io, &q, SCP_TARGET);
 }
 
-static bool is_folder(const struct sftp_reply *r)
+/* What is there instead, if something is. */
+static void why_no_folder(struct scp_session *s, const struct sftp_reply *r)
 {
-    return r->type == SFTP_ATTRS && (r->attrs.flags & SFTP_HAS_MODE) &&
-           (r->attrs.mode & KIND) == FOLDER;
+    scp_why(s, r);
+    if (r->type == SFTP_ATTRS)
+        snprintf(s->why, sizeof s->why, "Not a directory");
 }
 
-static bool on_target(struct scp_session *s, const struct scp_io *io)
+static bool on_target(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    s->in_folder = is_folder(&r);
-    scp_why(s, &r);
-    if (r.type == SFTP_ATTRS)
-        snprintf(s->why, sizeof s->why, "Not a directory");
-    buf_drain(io->replies, n);
+    s->in_folder = r->type == SFTP_ATTRS && scp_is_folder(&r->attrs);
+    why_no_folder(s, r);
     return s->command.into && !s->in_folder ? scp_complain(s, io, SCP_OVER)
                                             : scp_say(s, io, well, SCP_LINE);
 }
@@ -100,14 +87,14 @@ static int read_head(struct scp_session *s, struct slice line)
     if (s->depth == 0 && !s->in_folder)
         return 0;
     snprintf(s->why, sizeof s->why, "this name is none, or too long");
-    return scp_name(s, s->depth ? top(s)->n_path : s->n_path, line) ? 0 : 1;
+    return scp_name(s, s->depth ? scp_top(s)->n_path : s->n_path, line) ? 0 : 1;
 }
 
 static bool take_end(struct scp_session *s, const struct scp_io *io)
 {
     if (s->depth == 0)
         return scp_end(s, true);
-    struct scp_folder *f = top(s);
+    struct scp_folder *f = scp_top(s);
     bool timed = f->timed;
     struct sftp_request q = {.op = SFTP_SETSTAT, .path = {s->path, f->n_path}, .attrs = f->attrs};
     s->n_path = f->n_path;
@@ -169,17 +156,10 @@ static bool on_line(struct scp_session *s, const struct scp_io *io)
 
 /* ---- a file ---- */
 
-static bool on_put_open(struct scp_session *s, const struct scp_io *io)
+static bool on_put_open(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    scp_why(s, &r);
-    bool opened = scp_take_handle(s, &r);
-    buf_drain(io->replies, n);
-    if (!opened) {
+    scp_why(s, r);
+    if (!scp_take_handle(s, r)) {
         s->timed = false;
         return scp_complain(s, io, SCP_LINE);
     }
@@ -188,26 +168,21 @@ static bool on_put_open(struct scp_session *s, const struct scp_io *io)
     return scp_say(s, io, well, SCP_PUT_DATA);
 }
 
-/* A reply to what was asked of the handle. False: there is none. */
-static bool take_status(struct scp_session *s, const struct scp_io *io)
+/* The first that says no is what the client is told. */
+static bool take_status(struct scp_session *s, const struct scp_io *io UNUSED,
+                        const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = s->under_way > 0 ? scp_reply(s, io, &r, &n) : 0;
-    if (got <= 0)
-        return got < 0;
-    if (!s->failed && (r.type != SFTP_STATUS || r.status != SFTP_OK)) {
+    if (!s->failed && (r->type != SFTP_STATUS || r->status != SFTP_OK)) {
         s->failed = true;
-        scp_why(s, &r);
+        scp_why(s, r);
     }
-    buf_drain(io->replies, n);
     return true;
 }
 
 /* What cannot be written is read nevertheless: the client says it all before it listens. */
 static bool on_put_data(struct scp_session *s, const struct scp_io *io)
 {
-    bool moved = take_status(s, io);
+    bool moved = s->under_way > 0 && scp_reply(s, io, take_status);
     uint64_t left = s->attrs.size - s->asked;
     size_t n = buf_len(io->client) < SCP_CHUNK ? buf_len(io->client) : SCP_CHUNK;
     n = left < n ? (size_t)left : n;
@@ -250,25 +225,20 @@ static bool ask_close(struct scp_session *s, const struct scp_io *io)
 static bool on_put_flush(struct scp_session *s, const struct scp_io *io)
 {
     if (s->under_way > 0)
-        return take_status(s, io);
+        return scp_reply(s, io, take_status);
     struct sftp_request q = {.op = SFTP_FSETSTAT, .handle = scp_handle(s), .attrs = s->attrs};
     q.attrs.flags = SFTP_HAS_MODE | SFTP_HAS_TIMES;
     return s->timed && !s->failed ? scp_ask(s, io, &q, SCP_PUT_SET) : ask_close(s, io);
 }
 
-static bool on_put_set(struct scp_session *s, const struct scp_io *io)
+static bool on_put_set(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    if (!take_status(s, io))
-        return false;
-    return s->step == SCP_OVER || ask_close(s, io);
+    return take_status(s, io, r) && ask_close(s, io);
 }
 
-static bool on_put_close(struct scp_session *s, const struct scp_io *io)
+static bool on_put_close(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    if (!take_status(s, io))
-        return false;
-    if (s->step == SCP_OVER)
-        return true;
+    (void)take_status(s, io, r);
     s->timed = false;
     return s->failed ? scp_complain(s, io, SCP_LINE) : scp_say(s, io, well, SCP_LINE);
 }
@@ -294,22 +264,12 @@ static bool refuse_folder(struct scp_session *s, const struct scp_io *io)
     return scp_complain(s, io, SCP_LINE);
 }
 
-static bool on_dir_stat(struct scp_session *s, const struct scp_io *io)
+static bool on_dir_stat(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
-    struct sftp_reply r;
-    size_t n;
-    int got = scp_reply(s, io, &r, &n);
-    if (got <= 0)
-        return got < 0;
-    bool folder = is_folder(&r);
-    bool none = r.type == SFTP_STATUS && r.status == SFTP_NO_SUCH_FILE;
-    scp_why(s, &r);
-    if (r.type == SFTP_ATTRS)
-        snprintf(s->why, sizeof s->why, "Not a directory");
-    buf_drain(io->replies, n);
-    if (folder)
+    why_no_folder(s, r);
+    if (r->type == SFTP_ATTRS && scp_is_folder(&r->attrs))
         return enter(s, io);
-    if (!none)
+    if (r->type != SFTP_STATUS || r->status != SFTP_NO_SUCH_FILE)
         return refuse_folder(s, io);
     struct sftp_request q = {.op = SFTP_MKDIR,
                              .path = scp_path(s),
@@ -317,29 +277,25 @@ static bool on_dir_stat(struct scp_session *s, const struct scp_io *io)
     return scp_ask(s, io, &q, SCP_DIR_MAKE);
 }
 
-static bool on_dir_make(struct scp_session *s, const struct scp_io *io)
+static bool on_dir_make(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
     s->failed = false;
-    if (!take_status(s, io))
-        return false;
-    if (s->step == SCP_OVER)
-        return true;
+    (void)take_status(s, io, r);
     return s->failed ? refuse_folder(s, io) : enter(s, io);
 }
 
-static bool on_dir_set(struct scp_session *s, const struct scp_io *io)
+static bool on_dir_set(struct scp_session *s, const struct scp_io *io, const struct sftp_reply *r)
 {
     s->failed = false;
-    if (!take_status(s, io))
-        return false;
-    if (s->step == SCP_OVER)
-        return true;
+    (void)take_status(s, io, r);
     return s->failed ? scp_complain(s, io, SCP_LINE) : scp_say(s, io, well, SCP_LINE);
 }
 
-scp_turn *const scp_take_turns[SCP_STEPS] = {
-    [SCP_TARGET] = on_target,     [SCP_LINE] = on_line,           [SCP_PUT_OPEN] = on_put_open,
-    [SCP_PUT_DATA] = on_put_data, [SCP_PUT_TAIL] = on_put_tail,   [SCP_PUT_FLUSH] = on_put_flush,
-    [SCP_PUT_SET] = on_put_set,   [SCP_PUT_CLOSE] = on_put_close, [SCP_DIR_STAT] = on_dir_stat,
-    [SCP_DIR_MAKE] = on_dir_make, [SCP_DIR_SET] = on_dir_set,
+const struct scp_act scp_take_acts[SCP_STEPS] = {
+    [SCP_TARGET] = {.reply = on_target},     [SCP_LINE] = {.turn = on_line},
+    [SCP_PUT_OPEN] = {.reply = on_put_open}, [SCP_PUT_DATA] = {.turn = on_put_data},
+    [SCP_PUT_TAIL] = {.turn = on_put_tail},  [SCP_PUT_FLUSH] = {.turn = on_put_flush},
+    [SCP_PUT_SET] = {.reply = on_put_set},   [SCP_PUT_CLOSE] = {.reply = on_put_close},
+    [SCP_DIR_STAT] = {.reply = on_dir_stat}, [SCP_DIR_MAKE] = {.reply = on_dir_make},
+    [SCP_DIR_SET] = {.reply = on_dir_set},
 };

@@ -123,10 +123,11 @@ static enum inspect_answer judge_query(const struct inspection *in, const struct
     struct slice raw = {"", 0};
     if (!r->has_query || find_query(r->query, &raw) < 0)
         return inspect_refuse(ret, 403, code, "query parameters");
-    char *text = malloc(GRAPHQL_MAX);
+    size_t room = raw.n < GRAPHQL_MAX ? raw.n : GRAPHQL_MAX; /* decoding lengthens nothing */
+    char *text = malloc(room + 1);
     if (text == NULL)
         return inspect_refuse(ret, 503, "memory", "");
-    ssize_t n = decode(raw, text, GRAPHQL_MAX);
+    ssize_t n = decode(raw, text, room);
     enum inspect_answer a = n < 0 ? inspect_refuse(ret, 400, "body_ambiguous", "query")
                                   : judge(in, (struct slice){text, (size_t)n}, ret);
     free(text);

@@ -3,6 +3,7 @@
 #include "replay_cost.h"
 
 #include <malloc.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,11 +20,18 @@ void *__wrap_calloc(size_t k, size_t n);
 void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 
-static size_t held, most;
+/* What the target holds beside what it held at first; below zero once it has freed what a library
+ * allocated, whose own calls are not wrapped. */
+static ptrdiff_t held, most;
+
+static ptrdiff_t size_of(void *p)
+{
+    return p ? (ptrdiff_t)malloc_usable_size(p) : 0;
+}
 
 static void *took(void *p)
 {
-    held += p ? malloc_usable_size(p) : 0;
+    held += size_of(p);
     most = held > most ? held : most;
     return p;
 }
@@ -40,13 +48,13 @@ void *__wrap_calloc(size_t k, size_t n)
 
 void *__wrap_realloc(void *p, size_t n)
 {
-    held -= p ? malloc_usable_size(p) : 0;
+    held -= size_of(p);
     return took(__real_realloc(p, n));
 }
 
 void __wrap_free(void *p)
 {
-    held -= p ? malloc_usable_size(p) : 0;
+    held -= size_of(p);
     __real_free(p);
 }
 
@@ -60,10 +68,10 @@ static uint64_t now(void)
 void replay_cost(const uint8_t *data, size_t n, struct replay_cost *c)
 {
     LLVMFuzzerTestOneInput(data, n); /* what is made once is made now */
-    size_t before = held;
+    ptrdiff_t before = held;
     most = held;
     LLVMFuzzerTestOneInput(data, n);
-    *c = (struct replay_cost){UINT64_MAX, most - before};
+    *c = (struct replay_cost){UINT64_MAX, (size_t)(most - before)};
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t begun = now(), spent = 0, times = 0;
         while (spent < ROUND_NS) {

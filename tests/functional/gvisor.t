@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, gvisor, scene, tap  # noqa: E402
@@ -95,8 +94,8 @@ def terminal(t, d, c, box):
     x.size(41, 97)
     os.kill(x.pid, signal.SIGWINCH)
     t.ok(tap.wait_for(lambda: (x.type("stty size\n"), x.see("41 97", 1))[1], 8, 0.2), "a change of it arrives", x.out)
-    x.type("sleep 100\n")
-    time.sleep(0.3)  # what is typed for the shell must not be taken by it as its own
+    x.type("sh -c 'echo in its foreg\"\"round; exec sleep 100'\n")
+    t.ok(x.see("in its foreground", 8), "a command has the terminal", x.out)
     x.type("\x03")
     x.type("echo after-$?\n")
     t.ok(x.see("after-130", 8), "Ctrl-C ends the command in front", x.out)

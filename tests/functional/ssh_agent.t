@@ -11,7 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, scan, sshd, tap  # noqa: E402
+from harness import accepting, api, durward, scan, sshd, tap  # noqa: E402
 
 HOST = "git.example.com"
 IDENTITY = {"GIT_AUTHOR_NAME": "T", "GIT_AUTHOR_EMAIL": "t@example.com", "GIT_COMMITTER_NAME": "T", "GIT_COMMITTER_EMAIL": "t@example.com"}
@@ -85,15 +85,7 @@ class Liar:
         self.s = socket.socket(socket.AF_UNIX)
         self.s.bind(self.path)
         self.s.listen(16)
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                c, _ = self.s.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.one, args=(c,), daemon=True).start()
+        accepting.accepting(self.s, self.one)
 
     def one(self, c):
         with c:

@@ -9,9 +9,9 @@ import socket
 import ssl
 import struct
 import subprocess
-import threading
 
 from . import nginx, tap
+from .accepting import accepting
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
 PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 5, 6, 7, 8, 9
@@ -95,21 +95,11 @@ class FrameOrigin:
         self.ctx, self.names = ctx, [host]
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.open = True
         test.cleanup(self.close)
-        threading.Thread(target=self._accept, daemon=True).start()
+        accepting(self.listener, self._serve)
 
     def close(self):
-        self.open = False
         self.listener.close()
-
-    def _accept(self):
-        while self.open:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock):
         try:

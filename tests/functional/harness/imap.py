@@ -8,8 +8,8 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import threading
 
+from .accepting import accepting
 from .nginx import free_port
 from .tap import wait_for
 
@@ -171,15 +171,7 @@ class Scripted:
         self.texts, self.said = texts, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        while True:
-            try:
-                s, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._one, args=(s,), daemon=True).start()
+        accepting(self.listener, self._one)
 
     def _one(self, s):
         with s, s.makefile("rb") as f:

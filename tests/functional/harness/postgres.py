@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 
+from .accepting import accepting, exactly
 from .nginx import free_port
 from .tap import wait_for
 
@@ -121,15 +122,6 @@ class Postgres:
         listener = socket.create_server(("127.0.0.1", 0))
         test.cleanup(listener.close)
 
-        def exactly(s, n):
-            data = b""
-            while len(data) < n:
-                more = s.recv(n - len(data))
-                if not more:
-                    raise ConnectionError("it ended")
-                data += more
-            return data
-
         def carry(a, b):
             try:
                 while True:
@@ -167,12 +159,5 @@ class Postgres:
                 s.close()
                 far.close()
 
-        def accept():
-            while True:
-                try:
-                    s, _ = listener.accept()
-                except OSError:
-                    return
-                threading.Thread(target=serve, args=(s,), daemon=True).start()
-        threading.Thread(target=accept, daemon=True).start()
+        accepting(listener, serve)
         return "127.0.0.1:%d" % listener.getsockname()[1]

@@ -3,8 +3,8 @@ import json
 import os
 import socket
 import subprocess
-import threading
 
+from .accepting import accepting
 from .nginx import free_port
 from .tap import wait_for
 
@@ -62,22 +62,17 @@ class Scripted:
         self.texts, self.said = texts, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
+        accepting(self.listener, self._one)
 
-    def _serve(self):
-        while True:
+    def _one(self, s):
+        with s, s.makefile("rb") as f:
+            s.settimeout(20)
             try:
-                s, _ = self.listener.accept()
+                for text in self.texts:
+                    s.sendall(text)
+                    self.said.append(f.readline())
             except OSError:
-                return
-            with s, s.makefile("rb") as f:
-                s.settimeout(20)
-                try:
-                    for text in self.texts:
-                        s.sendall(text)
-                        self.said.append(f.readline())
-                except OSError:
-                    pass
+                pass
 
     def close(self):
         self.listener.close()

@@ -2,17 +2,8 @@
 import socket
 import ssl
 import struct
-import threading
 
-
-def exactly(s, n):
-    data = b""
-    while len(data) < n:
-        more = s.recv(n - len(data))
-        if not more:
-            raise ConnectionError("it ended")
-        data += more
-    return data
+from .accepting import accepting, exactly
 
 
 def postgres(s, secure):
@@ -59,20 +50,15 @@ class Telltale:
         self.listener = socket.create_server(("127.0.0.1", 0))
         test.cleanup(self.listener.close)
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
+        accepting(self.listener, self._one)
 
-    def _serve(self):
-        while True:
-            try:
-                s, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                s.settimeout(20)
-                s, word = self.speak(s, lambda plain: self.context.wrap_socket(plain, server_side=True))
-                self.words.append(word)
-                s.recv(1)
-            except OSError:
-                pass
-            finally:
-                s.close()
+    def _one(self, s):
+        try:
+            s.settimeout(20)
+            s, word = self.speak(s, lambda plain: self.context.wrap_socket(plain, server_side=True))
+            self.words.append(word)
+            s.recv(1)
+        except OSError:
+            pass  # they went away
+        finally:
+            s.close()

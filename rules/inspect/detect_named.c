@@ -17,43 +17,49 @@ enum {
 };
 
 /* Each makes a name one of a secret, wherever it stands in it, in either case. */
-static const char *const words[] = {
-    "secret",  "token",   "passw",      "passphrase", "credential", "apikey",       "api_key",
-    "api-key", "api.key", "access_key", "access-key", "accesskey",  "authorization"};
+static const struct slice words[] = {
+    SLICE_INIT("secret"),        SLICE_INIT("token"),      SLICE_INIT("passw"),
+    SLICE_INIT("passphrase"),    SLICE_INIT("credential"), SLICE_INIT("apikey"),
+    SLICE_INIT("api_key"),       SLICE_INIT("api-key"),    SLICE_INIT("api.key"),
+    SLICE_INIT("access_key"),    SLICE_INIT("access-key"), SLICE_INIT("accesskey"),
+    SLICE_INIT("authorization"),
+};
 /* A name that ends in one of these is one as well, if something stands before it. */
-static const char *const ends[] = {"key", "_pwd", "_pat"};
+static const struct slice ends[] = {SLICE_INIT("key"), SLICE_INIT("_pwd"), SLICE_INIT("_pat")};
 /* What ends in "key" and is none. */
-static const char *const open_keys[] = {"publickey",   "public_key", "public-key",  "primarykey",
-                                        "primary_key", "foreignkey", "foreign_key", "sortkey",
-                                        "cachekey",    "cache_key",  "cache-key"};
-static const char *const schemes[] = {"bearer ", "basic ", "token "};
+static const struct slice open_keys[] = {
+    SLICE_INIT("publickey"),   SLICE_INIT("public_key"),  SLICE_INIT("public-key"),
+    SLICE_INIT("primarykey"),  SLICE_INIT("primary_key"), SLICE_INIT("foreignkey"),
+    SLICE_INIT("foreign_key"), SLICE_INIT("sortkey"),     SLICE_INIT("cachekey"),
+    SLICE_INIT("cache_key"),   SLICE_INIT("cache-key"),
+};
+static const struct slice schemes[] = {SLICE_INIT("bearer "), SLICE_INIT("basic "),
+                                       SLICE_INIT("token ")};
 
 static struct slice text_at(const struct detect_scan *s, size_t from, size_t to)
 {
     return (struct slice){s->text.p + from, to - from};
 }
 
-static bool begins_like(struct slice t, const char *word)
+static bool begins_like(struct slice t, struct slice word)
 {
-    size_t n = strlen(word);
-    return t.n >= n && slice_ieq_str((struct slice){t.p, n}, word);
+    return t.n >= word.n && slice_ieq((struct slice){t.p, word.n}, word);
 }
 
 static bool holds_word(struct slice name)
 {
-    for (; name.n > 0; name.p++, name.n--) {
-        char first = (char)(*name.p | 0x20); /* in lower case, if it is a letter */
+    for (; name.n > 1; name.p++, name.n--) {
+        char first = (char)(*name.p | 0x20), second = (char)(name.p[1] | 0x20); /* lower case */
         for (size_t k = 0; k < ARRAY_LEN(words); k++)
-            if (first == *words[k] && begins_like(name, words[k]))
+            if (first == words[k].p[0] && second == words[k].p[1] && begins_like(name, words[k]))
                 return true;
     }
     return false;
 }
 
-static bool ends_like(struct slice name, const char *word)
+static bool ends_like(struct slice name, struct slice word)
 {
-    size_t n = strlen(word);
-    return name.n >= n && begins_like((struct slice){name.p + name.n - n, n}, word);
+    return name.n >= word.n && begins_like((struct slice){name.p + name.n - word.n, word.n}, word);
 }
 
 static bool says_secret(struct slice name)
@@ -66,7 +72,7 @@ static bool says_secret(struct slice name)
         if (ends_like(name, open_keys[k]))
             return false;
     for (size_t k = 0; k < ARRAY_LEN(ends); k++)
-        if (name.n > strlen(ends[k]) && ends_like(name, ends[k]))
+        if (name.n > ends[k].n && ends_like(name, ends[k]))
             return true;
     return false;
 }
@@ -110,7 +116,7 @@ static size_t value_behind(const struct detect_scan *s, size_t i, char *quote)
         return k;
     for (size_t w = 0; w < ARRAY_LEN(schemes); w++)
         if (begins_like(text_at(s, k, s->text.n), schemes[w]))
-            return k + strlen(schemes[w]);
+            return k + schemes[w].n;
     return k;
 }
 
@@ -133,14 +139,12 @@ void detect_named_at(struct detect_scan *s, size_t i)
     char quote;
     if (s->text.p[i] == ':' && i + 1 < s->text.n && s->text.p[i + 1] == '=')
         return; /* of ":=", at whose "=" it is looked for */
-    if (!name_before(s, i, &name, &end))
-        return;
     size_t at = value_behind(s, i, &quote), stop = at;
     while (stop < s->text.n && stop - at <= VALUE_MAX && is_value(s->text.p[stop]))
         stop++;
     bool cut = detect_cut(s, stop);
     if (stop - at > VALUE_MAX || (!cut && stop - at < VALUE_MIN) ||
-        !says_secret(text_at(s, name, end)))
+        !name_before(s, i, &name, &end) || !says_secret(text_at(s, name, end)))
         return;
     if (cut) {
         detect_open(s, name);

@@ -2,6 +2,7 @@
  * at that, and makes what they find unreadable in the bytes themselves. */
 #include "detect_stream.h"
 
+#include "detect_written.h"
 #include "detector_internal.h"
 
 #include <stdlib.h>
@@ -25,17 +26,15 @@ struct detect_stream {
     size_t n, ready; /* of held, from FIRST on: bytes, and how many of them are decided */
     size_t behind;   /* bytes of text before what is not decided */
     char before[DETECT_BEHIND];
-    bool escapes; /* in what is not decided; else each byte of it is one of held */
     struct detect_scan scan;
-    size_t look_at;              /* that many undecided bytes at least, for another look */
-    size_t most_held, most_text; /* that were ever used of these two */
+    size_t look_at;   /* that many undecided bytes at least, for another look */
+    size_t most_held; /* that were ever used */
     char held[FIRST + HELD_MAX];
-    /* The same from `ready` on as text, after `behind` bytes of what went before; and how many
-     * bytes of held each byte of it is. */
-    char text[DETECT_BEHIND + HELD_MAX];
-    unsigned char width[DETECT_BEHIND + HELD_MAX];
+    /* The same from `ready` on as text, after `behind` bytes of what went before. */
+    struct detect_written as;
 };
 
+_Static_assert(DETECT_BEHIND + HELD_MAX <= DETECT_WRITTEN_MAX, "as text");
 _Static_assert(sizeof(struct detect_stream) + 9000 <= DETECT_STREAM_SIZE, "with its set");
 
 struct detect_stream *detect_stream_new(const struct detect_rules *rules, enum detect_form form,
@@ -45,8 +44,11 @@ struct detect_stream *detect_stream_new(const struct detect_rules *rules, enum d
     if (s == NULL)
         return NULL;
     memset(s, 0, offsetof(struct detect_stream, held));
+    memset(&s->as, 0, offsetof(struct detect_written, escape));
     s->rules = *rules;
     s->form = form;
+    s->as.form = form;
+    s->as.wide = detect_written_wide_can();
     s->own = own;
     s->arg = arg;
     s->set = detector_set_new(rules->redact | rules->refuse);
@@ -62,88 +64,9 @@ void detect_stream_free(struct detect_stream *s)
     if (s == NULL)
         return;
     detector_set_free(s->set);
-    explicit_bzero(s->text, s->most_text);
+    explicit_bzero(s->as.text, s->as.most);
     explicit_bzero(s, offsetof(struct detect_stream, held) + FIRST + s->most_held);
     free(s);
-}
-
-/* ---- as its reader will see it ---- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = ascii_lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* A byte that no detector looks for stands for what is not ASCII. */
-enum { OTHER = 0x80 };
-
-/* "\n", "\u0041". 0: it is not all there. */
-static size_t json_escape(struct slice in, char *ret)
-{
-    static const char escapes[] = "nrtbf\"\\/", values[] = "\n\r\t\b\f\"\\/";
-    unsigned code = 0;
-    if (in.n < 2)
-        return 0;
-    const char *e = in.p[1] ? strchr(escapes, in.p[1]) : NULL;
-    *ret = e ? values[e - escapes] : '\\';
-    if (e)
-        return 2;
-    if (in.p[1] != 'u')
-        return 1;
-    for (size_t i = 2; i < 6; i++) {
-        if (i == in.n)
-            return 0;
-        int v = hex_digit(in.p[i]);
-        if (v < 0)
-            return 1;
-        code = code * 16 + (unsigned)v;
-    }
-    *ret = code < OTHER ? (char)code : (char)OTHER;
-    return 6;
-}
-
-static size_t percent_escape(struct slice in, char *ret)
-{
-    *ret = '%';
-    if (in.n < 3)
-        return 0;
-    int high = hex_digit(in.p[1]), low = hex_digit(in.p[2]);
-    if (high < 0 || low < 0)
-        return 1;
-    *ret = (char)(high * 16 + low);
-    return 3;
-}
-
-/* The next byte of text, and how many bytes it is written in. 0: that is not all there. */
-static size_t escape(enum detect_form form, struct slice in, bool whole, char *ret)
-{
-    if (in.p[0] == '+') {
-        *ret = ' ';
-        return 1;
-    }
-    size_t n = form == DETECT_JSON ? json_escape(in, ret) : percent_escape(in, ret);
-    if (n > 0 || !whole)
-        return n;
-    *ret = in.p[0];
-    return 1;
-}
-
-/* How many bytes from here on stand for themselves. */
-static size_t plain_run(enum detect_form form, struct slice in)
-{
-    if (form == DETECT_PLAIN)
-        return in.n;
-    if (form == DETECT_JSON) {
-        const char *p = memchr(in.p, '\\', in.n);
-        return p ? (size_t)(p - in.p) : in.n;
-    }
-    size_t i = 0;
-    while (i < in.n && in.p[i] != '%' && in.p[i] != '+')
-        i++;
-    return i;
 }
 
 static struct slice undecided(const struct detect_stream *s)
@@ -151,49 +74,10 @@ static struct slice undecided(const struct detect_stream *s)
     return (struct slice){s->held + FIRST + s->ready, s->n - s->ready};
 }
 
-static void text_used(struct detect_stream *s, size_t n)
-{
-    s->most_text = n > s->most_text ? n : s->most_text;
-}
-
 /* What is not decided as text; returns how long that is, with what went before it. */
 static size_t read_text(struct detect_stream *s, bool whole)
 {
-    struct slice in = undecided(s);
-    size_t n = s->behind;
-    memcpy(s->text, s->before, n);
-    s->escapes = false;
-    while (in.n > 0) {
-        size_t run = plain_run(s->form, in), used = 0;
-        memcpy(s->text + n, in.p, run);
-        if (s->escapes)
-            memset(s->width + n, 1, run);
-        n += run;
-        in = (struct slice){in.p + run, in.n - run};
-        if (in.n == 0)
-            break;
-        used = escape(s->form, in, whole, &s->text[n]);
-        if (used == 0)
-            break;
-        if (!s->escapes)
-            memset(s->width, 1, n);
-        s->escapes = true;
-        s->width[n++] = (unsigned char)used;
-        in = (struct slice){in.p + used, in.n - used};
-    }
-    text_used(s, n);
-    return n;
-}
-
-/* How many bytes of held the text from `at` to `end` is. */
-static size_t written(const struct detect_stream *s, size_t at, size_t end)
-{
-    size_t sum = 0;
-    if (!s->escapes)
-        return end - at;
-    for (size_t i = at; i < end; i++)
-        sum += s->width[i];
-    return sum;
+    return detect_written_read(&s->as, (struct slice){s->before, s->behind}, undecided(s), whole);
 }
 
 /* ---- what is found ---- */
@@ -203,22 +87,22 @@ static bool is_number(const struct detect_stream *s, const struct detect_match *
 {
     size_t i = m->at;
     for (size_t k = 0; k < m->n; k++)
-        if (!detect_is(s->text[m->at + k], CLASS_DIGIT))
+        if (!detect_is(s->as.text[m->at + k], CLASS_DIGIT))
             return false;
-    if (i > 0 && s->text[i - 1] == '-')
+    if (i > 0 && s->as.text[i - 1] == '-')
         i--;
-    while (i > 0 && memchr(" \t\r\n", s->text[i - 1], 4))
+    while (i > 0 && memchr(" \t\r\n", s->as.text[i - 1], 4))
         i--;
-    return s->form == DETECT_JSON && (i == 0 || memchr(":,[", s->text[i - 1], 3));
+    return s->form == DETECT_JSON && (i == 0 || memchr(":,[", s->as.text[i - 1], 3));
 }
 
 static void mask(struct detect_stream *s, const struct detect_match *m)
 {
     char with = is_number(s, m) ? MASK_NUMBER : MASK;
-    char *to = s->held + FIRST + s->ready + written(s, s->behind, m->at);
+    char *to = s->held + FIRST + s->ready + detect_written_length(&s->as, s->behind, m->at);
     for (size_t i = m->at; i < m->at + m->n; i++) {
-        size_t n = s->escapes ? s->width[i] : 1;
-        if ((unsigned char)s->text[i] > ' ')
+        size_t n = detect_written_length(&s->as, i, i + 1);
+        if ((unsigned char)s->as.text[i] > ' ')
             memset(to, with, n);
         to += n;
     }
@@ -227,7 +111,7 @@ static void mask(struct detect_stream *s, const struct detect_match *m)
 static void take_match(struct detect_stream *s, const struct detect_match *m, bool first)
 {
     if (first && m->what != DETECT_PRIVATE_KEY && s->own &&
-        s->own(s->arg, (struct slice){s->text + m->at, m->n}))
+        s->own(s->arg, (struct slice){s->as.text + m->at, m->n}))
         return;
     s->counts[m->what] += first && s->counts[m->what] < UINT32_MAX;
     if (s->rules.refuse & DETECT_BIT(m->what))
@@ -242,7 +126,7 @@ static void take_match(struct detect_stream *s, const struct detect_match *m, bo
 static void decide(struct detect_stream *s, const char *text, size_t open)
 {
     size_t keep = open < DETECT_BEHIND ? open : DETECT_BEHIND;
-    s->ready += written(s, s->behind, open);
+    s->ready += detect_written_length(&s->as, s->behind, open);
     memcpy(s->before, text + open - keep, keep);
     s->behind = keep;
 }
@@ -274,14 +158,14 @@ static bool scan_in_place(struct detect_stream *s, bool whole)
     char *at = s->held + FIRST + s->ready - behind, kept[DETECT_BEHIND];
     memcpy(kept, at, behind);
     memcpy(at, s->before, behind);
-    s->escapes = false;
+    s->as.escapes = false;
     scan(s, (struct slice){at, n}, behind, whole);
     bool nothing = s->scan.n == 0;
     if (nothing) {
         decide(s, at, s->scan.open);
     } else {
-        memcpy(s->text, at, n);
-        text_used(s, n);
+        memcpy(s->as.text, at, n);
+        s->as.most = n > s->as.most ? n : s->as.most;
     }
     memcpy(at, kept, behind);
     return nothing;
@@ -292,19 +176,19 @@ static bool look(struct detect_stream *s, bool whole)
 {
     size_t n, before = s->ready, from = s->behind;
     struct slice in = undecided(s);
-    if (!s->rest && plain_run(s->form, in) == in.n) {
+    if (!s->rest && detect_is_plain(s->form, in)) {
         if (scan_in_place(s, whole))
             return false;
         n = from + in.n;
     } else {
         n = read_text(s, whole);
         if (s->rest)
-            from = take_rest(s, (struct slice){s->text + from, n - from}, whole);
+            from = take_rest(s, (struct slice){s->as.text + from, n - from}, whole);
         if (s->rest) {
-            decide(s, s->text, from);
+            decide(s, s->as.text, from);
             return false;
         }
-        scan(s, (struct slice){s->text, n}, from, whole);
+        scan(s, (struct slice){s->as.text, n}, from, whole);
     }
     for (size_t i = 0; i < s->scan.n; i++) {
         bool rest = s->rest;
@@ -316,7 +200,7 @@ static bool look(struct detect_stream *s, bool whole)
         }
     }
     bool more = s->scan.n > 0 && s->scan.open < n;
-    decide(s, s->text, s->scan.open);
+    decide(s, s->as.text, s->scan.open);
     return more && s->ready > before;
 }
 

@@ -426,7 +426,7 @@ size_t detect_token_least(unsigned which)
     if (which >= TRY_JWT)
         return which == TRY_JWT ? 2 * JWT_PART_MIN : 0;
     const struct shape *k = &shapes[which];
-    return k->min + (k->flags & BEHIND_NAME ? 0 : strlen(k->prefix));
+    return strlen(k->prefix) + (k->flags & BEHIND_NAME ? 0 : k->min);
 }
 
 void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg)

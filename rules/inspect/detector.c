@@ -1,14 +1,11 @@
 /* Looks through a text for the places where a detector may have something to say, and keeps what
  * the detectors find there. */
+#include "detect_lanes.h"
 #include "detector_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 static const char *const names[DETECTORS] = {
     [DETECT_PRIVATE_KEY] = "private_key",
@@ -143,25 +140,9 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
 /* ---- many bytes at once: what is marked is more than what matters, never less ---- */
 
 #if defined(__x86_64__)
-enum { LANE = 16 };
-
 bool detect_marks_can(void)
 {
     return __builtin_cpu_supports("avx2") != 0;
-}
-
-__attribute__((target("avx2"))) static inline __m256i table(const unsigned char *t)
-{
-    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)t));
-}
-
-/* For each byte what both of its halves have in common. */
-__attribute__((target("avx2"))) static inline __m256i halves(__m256i low, __m256i high, __m256i v)
-{
-    const __m256i half = _mm256_set1_epi8(0x0f);
-    __m256i l = _mm256_shuffle_epi8(low, _mm256_and_si256(v, half));
-    return _mm256_and_si256(
-        l, _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(v, 4), half)));
 }
 
 __attribute__((target("avx2"))) static inline __m256i digits(__m256i v)
@@ -170,34 +151,20 @@ __attribute__((target("avx2"))) static inline __m256i digits(__m256i v)
     return _mm256_cmpeq_epi8(_mm256_min_epu8(d, _mm256_set1_epi8(9)), d);
 }
 
-__attribute__((target("avx2"))) static inline __m256i bytes(const unsigned char *p)
-{
-    return _mm256_loadu_si256((const __m256i *)(const void *)p);
-}
-
-/* Bits 1, 2, 4, 8 of [0-9], [A-Oa-o], [P-Z_], [p-z] by the lower and the upper half of a byte. */
-static const unsigned char word_low[LANE] = {13, 15, 15, 15, 15, 15, 15, 15,
-                                             15, 15, 14, 2,  2,  2,  2,  6},
-                           word_high[LANE] = {0, 0, 0, 1, 2, 4, 2, 8};
-
 __attribute__((target("avx2"))) void detect_marks(const struct detect_filter *f,
                                                   const unsigned char *p, size_t n, uint32_t *marks)
 {
     const __m256i zero = _mm256_setzero_si256(), dash = _mm256_set1_epi8('-'),
                   colon = _mm256_set1_epi8(':'), equals = _mm256_set1_epi8('='),
                   by_name = _mm256_set1_epi8(f->names ? -1 : 0),
-                  numbers = _mm256_set1_epi8(f->numbers ? -1 : 0), wl = table(word_low),
-                  wh = table(word_high), l0 = table(f->low[0]), h0 = table(f->high[0]),
-                  l1 = table(f->low[1]), h1 = table(f->high[1]), l2 = table(f->low[2]),
-                  h2 = table(f->high[2]);
+                  numbers = _mm256_set1_epi8(f->numbers ? -1 : 0),
+                  wl = detect_table(detect_word_low), wh = detect_table(detect_word_high);
     for (size_t i = 0; i < n; i++, p += DETECT_MARKED) {
-        __m256i before = bytes(p - 1), v = bytes(p);
-        __m256i none =
-            _mm256_and_si256(_mm256_and_si256(halves(l0, h0, v), halves(l1, h1, bytes(p + 1))),
-                             halves(l2, h2, bytes(p + 2)));
-        none = _mm256_cmpeq_epi8(none, zero); /* no beginning stands here */
+        __m256i before = detect_bytes(p - 1), v = detect_bytes(p);
+        __m256i none = _mm256_cmpeq_epi8(detect_beginnings(f->low, f->high, p), zero);
         __m256i sign = _mm256_or_si256(_mm256_cmpeq_epi8(v, dash), _mm256_cmpeq_epi8(v, colon));
-        __m256i alone = _mm256_or_si256(sign, _mm256_cmpeq_epi8(halves(wl, wh, before), zero));
+        __m256i alone =
+            _mm256_or_si256(sign, _mm256_cmpeq_epi8(detect_halves(wl, wh, before), zero));
         __m256i name = _mm256_or_si256(_mm256_cmpeq_epi8(v, colon), _mm256_cmpeq_epi8(v, equals));
         __m256i number = _mm256_andnot_si256(digits(before), digits(v));
         __m256i all = _mm256_or_si256(
@@ -229,6 +196,7 @@ void detect_filter_add(struct detect_filter *f, const char *prefix)
     for (size_t i = 0; i < 3; i++) {
         f->low[i][prefix[i] & 15] |= set;
         f->high[i][(unsigned char)prefix[i] >> 4] |= set;
+        f->byte[i][(unsigned char)prefix[i] & 127] |= set;
     }
 }
 
@@ -269,6 +237,11 @@ static void add_prefix(void *arg, const char *prefix, unsigned which)
     *begins = (unsigned char)(which + 1);
 }
 
+void detector_set_wide(struct detector_set *s, bool wide)
+{
+    s->skim.wide = wide && detect_skim_wide_can();
+}
+
 struct detector_set *detector_set_new(uint32_t what)
 {
     struct detector_set *s = calloc(1, sizeof *s);
@@ -288,6 +261,8 @@ struct detector_set *detector_set_new(uint32_t what)
     s->skim.cards = (what & DETECT_BIT(DETECT_CARD)) != 0;
     s->skim.ibans = (what & DETECT_BIT(DETECT_IBAN)) != 0;
     s->skim.digits = (what & NATIONAL_IDS) != 0;
+    s->skim.filter = &s->filter;
+    detector_set_wide(s, true);
     detect_numbers_forms(what, s->forms);
     return s;
 }
@@ -402,7 +377,10 @@ static void look_tail(const struct detector_set *set, struct detect_scan *s)
             continue;
         for (unsigned k = set->begins[(unsigned char)c]; k; k = set->also[k - 1]) {
             const char *prefix = detect_token_prefix(k - 1);
-            if (strlen(prefix) > left && memcmp(prefix, s->text.p + i, left) == 0) {
+            size_t n = 0;
+            while (n < left && prefix[n] && prefix[n] == s->text.p[i + n])
+                n++;
+            if (n == left && prefix[n]) {
                 detect_open(s, i);
                 return;
             }

@@ -59,6 +59,7 @@ void detect_found_behind(struct detect_scan *s, enum detector what, size_t root,
 enum { DETECT_MARKED = 32, DETECT_MARKS_BEHIND = 2 };
 struct detect_filter {
     unsigned char low[3][16], high[3][16]; /* of the halves of each byte of the beginnings */
+    unsigned char byte[3][128];            /* of each byte whole */
     bool names, numbers;                   /* "=" and ":"; a digit that none stands before */
 };
 void detect_filter_add(struct detect_filter *f, const char *prefix);
@@ -71,13 +72,18 @@ enum { DETECT_BLOCK = 64, DETECT_BLOCKS = 2048 };
 struct detect_skim {
     bool cards, ibans; /* as they are written */
     bool digits;       /* whatever begins with a digit */
+    const struct detect_filter *filter;
+    bool wide; /* 64 bytes at once, where the processor can */
 };
+bool detect_skim_wide_can(void);
 /* A bit for each block of a text that is shorter than DETECT_BLOCKS of them. whole: nothing comes
  * after it. */
 void detect_skim(const struct detect_skim *what, struct slice text, bool whole,
                  uint64_t blocks[DETECT_BLOCKS / 64]);
 /* The set looks at each byte from now on: to hold the one way against the other. */
 void detector_set_plain(struct detector_set *s);
+/* 64 bytes at once, where the processor can; false: as on one that can no more than 32. */
+void detector_set_wide(struct detector_set *s, bool wide);
 
 /* Each looks at one place. detect_token.c: what one of the beginnings says may stand there. */
 void detect_token_try(struct detect_scan *s, size_t i, unsigned which);
@@ -87,8 +93,8 @@ typedef void (*detect_prefix_fn)(void *arg, const char *prefix, unsigned which);
 void detect_tokens_prefixes(uint32_t what, detect_prefix_fn add, void *arg);
 enum { DETECT_PREFIX_MAX = 32 };
 const char *detect_token_prefix(unsigned which);
-/* The fewest bytes, without a blank among them, that such a token is: of one that stands behind a
- * name without the name. 0: no token, but something else with a beginning. */
+/* The fewest bytes, without a blank among them, that a token with this beginning is, or the name
+ * that one stands behind. 0: no token, but something else with a beginning. */
 size_t detect_token_least(unsigned which);
 /* detect_number.c: the forms of these detectors by the digits that they begin with, a bit each; the
  * last is for more digits. */

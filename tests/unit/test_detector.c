@@ -7,6 +7,7 @@
 
 #include "detect_stream.h"
 #include "detector.h"
+#include "detect_written.h"
 #include "detector_internal.h"
 #include "tap_main.h"
 
@@ -443,14 +444,13 @@ static size_t made_text(char *to, size_t max, uint32_t *state)
 }
 
 /* Marks leave nothing out: whoever looks at each byte finds the same, in the same order. */
-static void hold_against(const struct detector_set *marks, const struct detector_set *plain,
+static void scan_against(const struct detector_set *marks, const struct detect_scan *plain,
                          struct slice text, size_t from, bool whole)
 {
     static struct detect_scan a, b;
     a = (struct detect_scan){.text = text, .from = from, .whole = whole};
-    b = a;
+    b = *plain;
     detector_scan(marks, &a);
-    detector_scan(plain, &b);
     CU_ASSERT_EQUAL_FATAL(a.n, b.n);
     CU_ASSERT_EQUAL_FATAL(a.open, b.open);
     CU_ASSERT_EQUAL_FATAL(a.stops, b.stops);
@@ -458,6 +458,18 @@ static void hold_against(const struct detector_set *marks, const struct detector
         CU_ASSERT_FATAL(a.match[i].at == b.match[i].at && a.match[i].n == b.match[i].n &&
                         a.match[i].root == b.match[i].root && a.match[i].what == b.match[i].what &&
                         a.match[i].goes_on == b.match[i].goes_on);
+}
+
+static void hold_against(struct detector_set *marks, const struct detector_set *plain,
+                         struct slice text, size_t from, bool whole)
+{
+    static struct detect_scan found;
+    found = (struct detect_scan){.text = text, .from = from, .whole = whole};
+    detector_scan(plain, &found);
+    scan_against(marks, &found, text, from, whole);
+    detector_set_wide(marks, false);
+    scan_against(marks, &found, text, from, whole);
+    detector_set_wide(marks, true);
 }
 
 static void test_marks(void)
@@ -504,11 +516,32 @@ static void runs_of_prefix(void *arg, const char *prefix, unsigned which)
         CU_ASSERT(in_runs((unsigned char)*p));
 }
 
+/* Where a beginning stands, and as long a run as a token from there on, and nowhere else: digits
+ * apart, which may be a value's. */
+static void skim_runs(const struct detect_skim *what)
+{
+    uint64_t blocks[DETECT_BLOCKS / 64];
+    for (int c = 0; c < 256; c++)
+        for (size_t at = 65; at < 200; at += 9)
+            for (size_t n = 13; n < 15; n++) {
+                char text[256];
+                memset(text, ' ', sizeof text);
+                memset(text + at, c, n);
+                memcpy(text + at, "abc", 3);
+                detect_skim(what, (struct slice){text, sizeof text}, true, blocks);
+                bool digit = detect_is((char)c, CLASS_DIGIT), flagged = blocks[0] != 0;
+                CU_ASSERT_EQUAL(flagged, digit || (n == 14 && in_runs(c)));
+                text[at] = 'b';
+                detect_skim(what, (struct slice){text, sizeof text}, true, blocks);
+                CU_ASSERT_EQUAL(blocks[0] != 0, digit);
+            }
+}
+
 /* What skimming rests on: every token is a run, of these bytes and of no others. */
 static void test_skim_runs(void)
 {
-    uint64_t blocks[DETECT_BLOCKS / 64];
-    struct detect_skim none = {.cards = false};
+    struct detect_filter filter = {.names = false};
+    struct detect_skim what = {.filter = &filter};
     unsigned tokens = 0;
     if (!detect_marks_can()) {
         tap_skip("this processor looks at each byte");
@@ -516,15 +549,39 @@ static void test_skim_runs(void)
     }
     detect_tokens_prefixes((1u << DETECTORS) - 1, runs_of_prefix, &tokens);
     CU_ASSERT(tokens > 100);
-    for (int c = 0; c < 256; c++) {
-        char text[192];
-        for (size_t at = 70, n = 13; n < 15; n++) {
+    detect_filter_add(&filter, "abc");
+    skim_runs(&what);
+    what.wide = detect_skim_wide_can();
+    skim_runs(&what);
+}
+
+/* A value with its digits at any place in it is met at the sign of its name. */
+static void test_skim_values(void)
+{
+    struct detector_set *skims = detector_set_new(DETECT_BIT(DETECT_NAMED)),
+                        *plain = detector_set_new(DETECT_BIT(DETECT_NAMED));
+    static struct detect_scan found;
+    size_t most = 0;
+    CU_ASSERT_FATAL(skims && plain);
+    detector_set_plain(plain);
+    for (size_t n = 10; n < 256; n += 3)
+        for (size_t at = 0; at + 2 <= n; at += 7) {
+            char text[640];
             memset(text, ' ', sizeof text);
-            memset(text + at, c, n);
-            detect_skim(&none, (struct slice){text, sizeof text}, true, blocks);
-            CU_ASSERT_EQUAL(blocks[0] != 0, n == 14 && in_runs(c));
+            memcpy(text + at, "password: Bearer ", 17);
+            for (size_t i = 0; i < n; i++)
+                text[at + 17 + i] = (char)('a' + (int)(i * 7 % 26));
+            memcpy(text + at + 17 + at, "35", 2);
+            struct slice all = {text, at + 18 + n};
+            hold_against(skims, plain, all, 0, true);
+            hold_against(skims, plain, (struct slice){text, at + 17 + at}, 0, false);
+            found = (struct detect_scan){.text = all, .whole = true};
+            detector_scan(skims, &found);
+            most += found.n;
         }
-    }
+    CU_ASSERT(most > 1000);
+    detector_set_free(skims);
+    detector_set_free(plain);
 }
 
 /* Words, numbers and signs, most of which no detector has to say anything about. */
@@ -545,7 +602,7 @@ static size_t made_prose(char *to, size_t n, uint32_t *state)
 }
 
 /* Each row at each place of a block, between words, and each beginning of it at a text's end. */
-static void skim_row(const struct row *r, const struct detector_set *skims,
+static void skim_row(const struct row *r, struct detector_set *skims,
                      const struct detector_set *plain, uint32_t *state)
 {
     size_t n = strlen(r->text);
@@ -632,6 +689,45 @@ static void test_skim_dashes(void)
     }
     detector_set_free(skims);
     detector_set_free(plain);
+}
+
+/* ---- as it is written ---- */
+
+/* Text of escapes of all kinds, and of none; many at once or each, it is the same. */
+static void test_escapes_wide(void)
+{
+    static const char *const pieces[] = {"\\n",   "\\t\\t",   "\\\\", "\\\"",  "\\u0041", "\\u20ac",
+                                         "\\u00", "\\x",      "\\",   "plain", " and ",   "%41",
+                                         "+",     "\xc3\xa9", "%4",   "\\\xe9"};
+    static struct detect_written wide, narrow;
+    static char in[4000];
+    uint32_t state = 11;
+    if (!detect_written_wide_can()) {
+        tap_skip("this processor has no more than 32 bytes at once");
+        return;
+    }
+    for (unsigned k = 0; k < 6000; k++) {
+        size_t n = 0, most = chance(&state) % 600, kinds = 1 + chance(&state) % ARRAY_LEN(pieces);
+        while (n < most) {
+            const char *piece =
+                pieces[chance(&state) % (chance(&state) % 8 ? kinds : ARRAY_LEN(pieces))];
+            memcpy(in + n, piece, strlen(piece));
+            n += strlen(piece);
+        }
+        struct slice before = {"0123456789abcdef", chance(&state) % 17}, text = {in, n};
+        wide =
+            (struct detect_written){.form = k % 5 ? DETECT_JSON : DETECT_URLENCODED, .wide = true};
+        narrow = (struct detect_written){.form = wide.form};
+        size_t a = detect_written_read(&wide, before, text, k % 2),
+               b = detect_written_read(&narrow, before, text, k % 2);
+        CU_ASSERT_EQUAL_FATAL(a, b);
+        CU_ASSERT_EQUAL_FATAL(memcmp(wide.text, narrow.text, a), 0);
+        size_t at = chance(&state) % (a + 1), end = at + chance(&state) % (a - at + 1);
+        size_t length = detect_written_length(&wide, at, end);
+        CU_ASSERT_EQUAL_FATAL(length, detect_written_length(&narrow, at, end));
+        if (k % 2)
+            CU_ASSERT_EQUAL_FATAL(before.n + n, detect_written_length(&wide, 0, a));
+    }
 }
 
 /* A body in two pieces, cut anywhere, comes out as it does whole. */
@@ -726,6 +822,8 @@ void suite_detector(void)
     CU_add_test(s, "blocks that are skimmed, or each byte", test_skim);
     CU_add_test(s, "URLs that are skimmed", test_skim_url);
     CU_add_test(s, "keys behind dashes that are skimmed", test_skim_dashes);
+    CU_add_test(s, "values that are skimmed", test_skim_values);
+    CU_add_test(s, "escapes many at once, or each", test_escapes_wide);
     CU_add_test(s, "cut anywhere", test_cut);
     CU_add_test(s, "what waits for room", test_waits);
     CU_add_test(s, "in words", test_words);

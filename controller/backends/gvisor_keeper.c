@@ -39,7 +39,8 @@ struct slot {
     uint32_t number;
     int outer[3]; /* for W_INIT_STARTED; owned until given out */
     unsigned n;
-    pid_t terminal; /* who carries a terminal's bytes, or 0 */
+    pid_t terminal; /* who carries a terminal's bytes, or makes a connection; or 0 */
+    bool connects;  /* the latter, of which the sandbox has nothing to say */
     bool has_ended; /* `end` waits until that has carried them all */
     struct msg end;
 };
@@ -54,6 +55,7 @@ struct keeper {
     pid_t sandbox;
     int status; /* once it has ended */
     int inner, signals;
+    unsigned resets; /* that the sandbox has not answered yet */
     struct way in, out;
     struct slot slots[SLOTS];
 };
@@ -241,50 +243,80 @@ static int with_ends(struct keeper *k, struct msg *m)
 
 /* ---- connections ---- */
 
+/* Of what the keeper holds only the way out: an end of another's pipe would keep that open. */
+static int keep_only(int fd)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(fd, STDIN_FILENO) < 0)
+        return -1;
+    return (int)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+}
+
 static NORETURN void connect_to(int to, uint32_t number, uint32_t port)
 {
     struct msg m;
+    if (keep_only(to) < 0)
+        _exit(1);
     int fd = inside_connect(port), e = fd < 0 ? errno : 0;
     if (fd >= 0) {
         msg_init(&m, W_INIT_STARTED);
         msg_put_u32(&m, number);
         msg_put_u32(&m, 1);
         msg_put_fd(&m, fd);
-        say(to, &m);
+        say(STDIN_FILENO, &m);
     }
     msg_init(&m, W_INIT_EXIT);
     msg_put_u32(&m, number);
     msg_put_u32(&m, (uint32_t)e);
     msg_put_str(&m, "");
-    say(to, &m);
+    say(STDIN_FILENO, &m);
     _exit(0);
 }
 
-/* What listens inside listens in this network namespace. */
+/* What listens inside listens in this network namespace, and may let whoever connects wait. */
 static int on_connect(struct keeper *k, struct msg *m)
 {
     uint32_t number, port;
     int bad = msg_get_u32(m, &number) < 0 || msg_get_u32(m, &port) < 0 || port == 0 ||
               port > 65535 || msg_end(m) < 0;
     msg_done(m);
-    if (bad)
+    if (bad || slot_find(k, number))
         return -1;
-    pid_t pid = fork();
-    if (pid == 0)
+    struct slot *s = slot_new(k, number);
+    if (s == NULL)
+        return refuse(k, number, EMFILE, "too many commands run in this sandbox");
+    s->connects = true;
+    s->terminal = fork();
+    if (s->terminal == 0)
         connect_to(k->out.to, number, port);
-    return pid < 0 ? refuse(k, number, (uint32_t)errno, "") : 0;
+    if (s->terminal > 0)
+        return 0;
+    int e = errno;
+    slot_free(s);
+    return refuse(k, number, (uint32_t)e, "");
 }
 
+/* Whoever answers now is meant for a controller that died: nobody of ours speaks on, and what the
+ * sandbox says until its answer is not heard (on_said). */
 static int on_reset(struct keeper *k, struct msg *m)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct slot *s = &k->slots[i];
-        if (s->used && s->terminal > 0)
-            kill(s->terminal, SIGKILL);
+        if (s->used && s->terminal > 0 && kill(s->terminal, SIGKILL) == 0)
+            (void)waitpid(s->terminal, NULL, 0); /* it was killed: this does not take long */
         if (s->used)
             slot_free(s);
     }
+    k->resets++;
     return pass(&k->in, m);
+}
+
+/* W_INIT_SIGNAL, W_INIT_WINSIZE: numbers. */
+static int on_order(struct keeper *k, struct msg *m)
+{
+    if (m->nfds == 0)
+        return pass(&k->in, m);
+    msg_done(m);
+    return -1;
 }
 
 static int on_asked(struct keeper *k)
@@ -304,8 +336,12 @@ static int on_asked(struct keeper *k)
         return on_connect(k, &m);
     case W_INIT_RESET:
         return on_reset(k, &m);
+    case W_INIT_SIGNAL:
+    case W_INIT_WINSIZE:
+        return on_order(k, &m);
     default:
-        return pass(&k->in, &m);
+        msg_done(&m);
+        return -1;
     }
 }
 
@@ -318,7 +354,7 @@ static int on_started(struct keeper *k, struct msg *m)
     int bad = msg_get_u32(m, &number) < 0 || msg_get_u32(m, &n) < 0 || n != 0 || msg_end(m) < 0;
     struct slot *s = bad ? NULL : slot_find(k, number);
     msg_done(m);
-    if (s == NULL)
+    if (s == NULL || s->connects)
         return -1;
     msg_init(&whole, W_INIT_STARTED);
     msg_put_u32(&whole, number);
@@ -337,6 +373,10 @@ static int on_exit_message(struct keeper *k, struct msg *m)
     int bad = msg_get_u32(m, &number);
     m->body = whole;
     struct slot *s = bad ? NULL : slot_find(k, number);
+    if (s && s->connects) {
+        msg_done(m);
+        return -1;
+    }
     if (s && s->terminal > 0 && s->n == 0 && !s->has_ended) {
         s->end = *m;
         s->has_ended = true;
@@ -350,6 +390,16 @@ static int on_exit_message(struct keeper *k, struct msg *m)
     return pass(&k->out, m);
 }
 
+/* The answer to the last of them is heard, and what comes behind it. */
+static int on_reset_answer(struct keeper *k, struct msg *m)
+{
+    bool last = m->type == W_INIT_RESET && --k->resets == 0;
+    if (last)
+        return pass(&k->out, m);
+    msg_done(m);
+    return 0;
+}
+
 static int on_said(struct keeper *k)
 {
     struct msg m;
@@ -358,13 +408,14 @@ static int on_said(struct keeper *k)
         return 0;
     if (got <= 0)
         return -1;
+    if (k->resets > 0)
+        return on_reset_answer(k, &m);
     switch (m.type) {
     case W_INIT_STARTED:
         return on_started(k, &m);
     case W_INIT_EXIT:
         return on_exit_message(k, &m);
     case W_INIT_READY:
-    case W_INIT_RESET:
         return pass(&k->out, &m);
     default:
         msg_done(&m);
@@ -385,9 +436,14 @@ static int on_children(struct keeper *k)
             k->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
             return -1;
         }
-        for (unsigned i = 0; i < SLOTS; i++)
-            if (k->slots[i].used && k->slots[i].terminal == pid)
-                k->slots[i].terminal = -1; /* its end may be told */
+        for (unsigned i = 0; i < SLOTS; i++) {
+            struct slot *s = &k->slots[i];
+            if (!s->used || s->terminal != pid)
+                continue;
+            s->terminal = -1; /* its end may be told */
+            if (s->connects)
+                slot_free(s);
+        }
     }
     return 0;
 }

@@ -16,18 +16,33 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "compiler.h"
 #include "rootfs.h"
 
-enum { LAST_MS = 100, SLAVE = 0, INNER = 1, SIGNALS = 2, KEPT = 3 };
+enum {
+    LAST_MS = 100,       /* of silence, */
+    LAST_S = 1,          /* or at the first moment of it after so long, */
+    LAST_BYTES = 1 << 20 /* or after more than can have been on its way */
+};
+enum { SLAVE = 0, INNER = 1, SIGNALS = 2, KEPT = 3 };
 
 struct carrier {
     struct winsize size; /* as it was told */
     bool ends;
+    time_t ended; /* when */
+    size_t last;  /* bytes since */
 };
+
+static time_t seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
 
 static int send_all(const void *p, size_t n)
 {
@@ -57,7 +72,7 @@ static int carry_in(struct carrier *c)
     return n <= 0 || tell_size(c) < 0 ? -1 : send_all(packet, 1 + (size_t)n);
 }
 
-static int carry_out(void)
+static int carry_out(struct carrier *c)
 {
     char bytes[COMMAND_RELAYED_MAX];
     ssize_t n = recv(INNER, bytes, sizeof bytes, 0);
@@ -69,7 +84,8 @@ static int carry_out(void)
             return -1;
         at += w > 0 ? w : 0;
     }
-    return n > 0 ? 0 : -1;
+    c->last += c->ends && n > 0 ? (size_t)n : 0;
+    return n > 0 && c->last < LAST_BYTES ? 0 : -1;
 }
 
 /* SIGWINCH, or SIGTERM: the command has ended. */
@@ -78,22 +94,32 @@ static int on_signal(struct carrier *c)
     struct signalfd_siginfo info;
     if (read(SIGNALS, &info, sizeof info) != sizeof info)
         return 0;
-    c->ends = c->ends || info.ssi_signo == SIGTERM;
+    if (info.ssi_signo == SIGTERM && !c->ends) {
+        c->ends = true;
+        c->ended = seconds();
+    }
     return info.ssi_signo == SIGWINCH ? tell_size(c) : 0;
+}
+
+/* A command's end is told once its last bytes are carried; others that it left behind may go on to
+ * write, and are not waited for. */
+static int how_long(const struct carrier *c)
+{
+    return !c->ends ? -1 : seconds() - c->ended > LAST_S ? 0 : LAST_MS;
 }
 
 static NORETURN void carry(struct carrier *c)
 {
     struct pollfd p[KEPT] = {{SLAVE, POLLIN, 0}, {INNER, POLLIN, 0}, {SIGNALS, POLLIN, 0}};
     for (;;) {
-        int n = poll(p, KEPT, c->ends ? LAST_MS : -1);
+        int n = poll(p, KEPT, how_long(c));
         if ((n < 0 && errno != EINTR) || (n == 0 && c->ends))
             break;
         if (n < 0)
             continue;
         if (p[SIGNALS].revents && on_signal(c) < 0)
             break;
-        if (p[INNER].revents && carry_out() < 0)
+        if (p[INNER].revents && carry_out(c) < 0)
             break;
         if (p[SLAVE].revents && carry_in(c) < 0)
             break;

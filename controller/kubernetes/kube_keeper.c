@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "cluster.h"
+#include "kube_confine.h"
 #include "kube_life.h"
 #include "kube_session.h"
-#include "landlock.h"
 #include "proc.h"
 #include "program.h"
 #include "wire.h"
@@ -45,44 +45,10 @@ struct keeper {
     pid_t follower;             /* 0: it has ended, and the pod with it */
     int said;                   /* the follower's word that the pod runs; then -1 */
     int signals;
+    int undertaker; /* a byte to it: the pod is gone */
 };
 
-/* ---- what is left to a process of this ---- */
-
-int kube_confine(const struct kube *k, int keep, struct err *err)
-{
-    static const char *const paths[] = {"/etc/resolv.conf",
-                                        "/etc/hosts",
-                                        "/etc/nsswitch.conf",
-                                        "/etc/host.conf",
-                                        "/etc/gai.conf",
-                                        "/usr/lib",
-                                        "/lib",
-                                        "/lib64"};
-    enum { FIXED = 2, N = FIXED + ARRAY_LEN(paths) };
-    struct landlock_place places[N];
-    char folder[CLUSTER_PATH_MAX + 1];
-    size_t n = 0;
-    snprintf(folder, sizeof folder, "%s", k->token); /* which is replaced by another file */
-    char *slash = strrchr(folder, '/');
-    if (slash && slash > folder)
-        *slash = '\0';
-    places[n++] = (struct landlock_place){open(folder, O_PATH | O_CLOEXEC), LANDLOCK_READ};
-    if (places[0].fd < 0)
-        return err_sys(err, "%s", folder);
-    if (keep >= 0)
-        places[n++] = (struct landlock_place){fcntl(keep, F_DUPFD_CLOEXEC, 3), LANDLOCK_KEEP};
-    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-        int fd = open(paths[i], O_PATH | O_CLOEXEC);
-        if (fd >= 0)
-            places[n++] = (struct landlock_place){fd, LANDLOCK_READ};
-    }
-    struct landlock_reach reach = {.places = places, .n = n, .connects = true};
-    int r = landlock_enter(&reach, err);
-    for (size_t i = 0; i < n; i++)
-        close(places[i].fd);
-    return r;
-}
+/* ---- its rights ---- */
 
 static int give_up_rights(struct err *err)
 {
@@ -223,7 +189,7 @@ static int reset(struct keeper *k, struct msg *asked)
         int32_t inside = k->shared[i].inside;
         struct err err = {0};
         if (inside > 0 && fork_child() == 0)
-            _exit(kube_confine(&k->kube, -1, &err) < 0 ||
+            _exit(kube_confine(k->kube.token, -1, &err) < 0 ||
                   kube_session_signal(&k->at, inside, SIGKILL, &err) < 0);
         release(k, s);
     }
@@ -353,7 +319,7 @@ static int start_follower(struct keeper *k, struct err *err)
     k->follower = fork_child();
     if (k->follower == 0) {
         close(p[0]);
-        if (kube_confine(&k->kube, CLUSTER_LOCKS, err) < 0 ||
+        if (kube_confine(k->kube.token, CLUSTER_LOCKS, err) < 0 ||
             kube_make(&k->at, k->plan, p[1], err) < 0)
             dprintf(CLUSTER_ERRORS, "%s", err->text);
         _exit(0);
@@ -363,6 +329,49 @@ static int start_follower(struct keeper *k, struct err *err)
     return k->follower < 0 ? err_sys(err, "fork") : 0;
 }
 
+/* ---- who buries what a killed keeper leaves ---- */
+
+static int hold_little(int heard)
+{
+    if (dup2(heard, STDIN_FILENO) < 0 ||
+        syscall(SYS_close_range, STDERR_FILENO + 1, CLUSTER_LOCKS - 1, 0) < 0 ||
+        syscall(SYS_close_range, CLUSTER_LOCKS + 1, ~0U, 0) < 0)
+        return -1;
+    return prctl(PR_SET_NAME, "durward-clend");
+}
+
+static NORETURN void be_undertaker(const struct keeper *k, int heard)
+{
+    struct err err = {0};
+    char word;
+    (void)setsid(); /* what ends the keeper's group is not to end this */
+    if (hold_little(heard) < 0 || kube_confine(k->kube.token, CLUSTER_LOCKS, &err) < 0)
+        _exit(1);
+    ssize_t n;
+    while ((n = read(STDIN_FILENO, &word, 1)) < 0 && errno == EINTR) {
+    }
+    if (n == 0 && kube_unmake(&k->at, &err) < 0)
+        proc_log("%s: %s", k->at.pod, err.text);
+    if (n == 0)
+        (void)unlinkat(CLUSTER_LOCKS, k->at.pod, 0);
+    _exit(0);
+}
+
+/* A pod runs on without its keeper, with its gate and what that puts in. So one process more waits
+ * for the keeper's end, does nothing else, and deletes the pod where the keeper has not. */
+static int start_undertaker(struct keeper *k, struct err *err)
+{
+    int p[2];
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    pid_t pid = fork();
+    if (pid == 0)
+        be_undertaker(k, p[0]);
+    close(p[0]);
+    k->undertaker = p[1];
+    return pid < 0 ? err_sys(err, "fork") : 0;
+}
+
 static int prepare(struct keeper *k, struct err *err)
 {
     for (int fd = CLUSTER_INIT; fd < CLUSTER_FDS; fd++)
@@ -370,13 +379,16 @@ static int prepare(struct keeper *k, struct err *err)
             return err_sys(err, "a descriptor is missing");
     if (heed_signals(k, err) < 0 || (k->plan = read_plan(err)) == NULL)
         return -1;
-    k->at = (struct kube_place){&k->kube, of_plan(k, "namespace"), of_plan(k, "sandbox")};
+    k->at = (struct kube_place){&k->kube, of_plan(k, "namespace"), of_plan(k, "sandbox"),
+                                of_plan(k, "daemon")};
     k->shared = mmap(NULL, SLOTS * sizeof *k->shared, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (k->shared == MAP_FAILED)
         return err_sys(err, "mmap");
-    return give_up_rights(err) < 0 || kube_init(&k->kube, of_plan(k, "api"), of_plan(k, "ca"),
-                                                of_plan(k, "token"), err) < 0
+    return give_up_rights(err) < 0 ||
+                   kube_init(&k->kube, of_plan(k, "api"), of_plan(k, "ca"), of_plan(k, "token"),
+                             err) < 0 ||
+                   start_undertaker(k, err) < 0
                ? -1
                : start_follower(k, err);
 }
@@ -396,7 +408,7 @@ int kube_keeper_main(int argc, char **argv)
     struct err err = {0};
     if (!program_is_ours(argc - 1, argv))
         return EXIT_STRANGER;
-    k.said = k.signals = -1;
+    k.said = k.signals = k.undertaker = -1;
     prctl(PR_SET_NAME, "durward-cluster");
     if (prepare(&k, &err) < 0) {
         dprintf(CLUSTER_ERRORS, "%s", err.text);
@@ -408,6 +420,8 @@ int kube_keeper_main(int argc, char **argv)
     (void)on_signals(&k); /* who ends now says so to nobody */
     if (kube_unmake(&k.at, &err) < 0)
         proc_log("%s: %s", k.at.pod, err.text);
+    else if (write(k.undertaker, "", 1) != 1)
+        proc_log("%s: nobody waits for its end", k.at.pod);
     (void)unlinkat(CLUSTER_LOCKS, k.at.pod, 0);
     return 0;
 }

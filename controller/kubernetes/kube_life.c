@@ -13,6 +13,7 @@
 
 #include "cluster.h"
 #include "kube_manifest.h"
+#include "kube_owned.h"
 #include "proc.h"
 
 enum {
@@ -39,14 +40,20 @@ static void path_of(const struct kube_place *at, char path[PATH_SIZE])
 
 /* ---- what others left ---- */
 
-/* One whose keeper is dead has no lock. */
-static bool is_kept(const char *pod)
+/* -1: it is not ours, or the API server does not take that. */
+static int remove_pod(const struct kube_place *at, const json_t *pod, const char *name)
 {
-    int fd = openat(CLUSTER_LOCKS, pod, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool kept = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
-    if (fd >= 0)
-        close(fd);
-    return kept;
+    struct err ignored = {0};
+    char path[PATH_SIZE];
+    json_t *said = NULL, *body = kube_removal(pod, at->daemon);
+    struct kube_place one = {at->kube, at->ns, name, at->daemon};
+    path_of(&one, path);
+    struct kube_request q = {
+        .method = "DELETE", .path = path, .type = "application/json", .body = body};
+    int r = body ? kube_must(at->kube, &q, &said, &ignored) : -1;
+    json_decref(body);
+    json_decref(said);
+    return r;
 }
 
 static int sweep_page(const json_t *page, void *arg, struct err *err)
@@ -57,25 +64,19 @@ static int sweep_page(const json_t *page, void *arg, struct err *err)
     (void)err;
     json_array_foreach(json_object_get(page, "items"), i, pod)
     {
-        struct err ignored = {0};
-        char path[PATH_SIZE];
-        json_t *said = NULL;
         const char *name =
             json_string_value(json_object_get(json_object_get(pod, "metadata"), "name"));
-        if (name == NULL || strchr(name, '/') || strlen(name) > 100 || is_kept(name))
+        if (name == NULL || strchr(name, '/') || strlen(name) > 100 ||
+            kube_is_kept(CLUSTER_LOCKS, name))
             continue;
-        struct kube_place one = {at->kube, at->ns, name};
-        path_of(&one, path);
-        struct kube_request q = {.method = "DELETE", .path = path};
-        if (kube_must(at->kube, &q, &said, &ignored) == 0)
+        if (remove_pod(at, pod, name) == 0)
             (void)unlinkat(CLUSTER_LOCKS, name, 0);
-        json_decref(said);
     }
     return 0;
 }
 
 /* Now and then: each look is a list of all. */
-static void sweep(const struct kube_place *at, const char *daemon)
+static void sweep(const struct kube_place *at)
 {
     struct stat st;
     struct err err = {0};
@@ -85,7 +86,7 @@ static void sweep(const struct kube_place *at, const char *daemon)
                (st.st_size == 0 || st.st_mtime + SWEEP_S < time(NULL));
     snprintf(path, sizeof path,
              "/api/v1/namespaces/%s/pods?labelSelector=durward.internal%%2Fdaemon%%3D%s", at->ns,
-             daemon);
+             at->daemon);
     if (due && kube_pages(at->kube, path, sweep_page, (void *)at, &err) == 0 &&
         pwrite(fd, "x", 1, 0) == 1)
         (void)futimens(fd, NULL);
@@ -132,11 +133,12 @@ static void wait_for_change(const struct kube_place *at, const char *version, un
              "&timeoutSeconds=%u&resourceVersion=%s",
              at->ns, at->pod, limit, version);
     if (version[0] && kube_watch(at->kube, path, &s, &ignored) == 0) {
-        (void)kube_wait(&s, 1, limit);
+        bool told = kube_wait(&s, 1, limit);
         kube_unwatch(&s);
-    } else {
-        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+        if (told)
+            return;
     }
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL); /* one that only ends is asked less */
 }
 
 /* The last warning that the cluster has of it, where we may ask for that. */
@@ -204,10 +206,9 @@ int kube_make(const struct kube_place *at, const json_t *plan, int ready, struct
 {
     char path[PATH_SIZE];
     json_t *manifest = kube_manifest(plan), *said;
-    const char *daemon = json_string_value(json_object_get(plan, "daemon"));
-    if (manifest == NULL || daemon == NULL)
+    if (manifest == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    sweep(at, daemon);
+    sweep(at);
     snprintf(path, sizeof path, "/api/v1/namespaces/%s/pods", at->ns);
     struct kube_request q = {
         .method = "POST", .path = path, .type = "application/json", .body = manifest};
@@ -224,22 +225,32 @@ int kube_make(const struct kube_place *at, const json_t *plan, int ready, struct
     return 0;
 }
 
-int kube_unmake(const struct kube_place *at, struct err *err)
+/* 1: it is gone, or another one's that has its name; 0: not yet. */
+static int take_away(const struct kube_place *at, bool *asked, int *status, struct err *err)
 {
     char path[PATH_SIZE];
-    const char *method = "DELETE";
-    int64_t end = seconds() + GONE_S;
+    json_t *pod;
     path_of(at, path);
+    struct kube_request q = {.method = "GET", .path = path};
+    if (kube_ask(at->kube, &q, status, &pod, err) < 0)
+        return -1;
+    json_t *ours = *status == 200 ? kube_removal(pod, at->daemon) : NULL;
+    int r = *status == 404 || (*status == 200 && ours == NULL);
+    if (r == 0 && ours && !*asked)
+        *asked = remove_pod(at, pod, at->pod) == 0; /* now it goes */
+    json_decref(ours);
+    json_decref(pod);
+    return r;
+}
+
+int kube_unmake(const struct kube_place *at, struct err *err)
+{
+    int64_t end = seconds() + GONE_S;
+    bool asked = false;
     for (;;) {
-        json_t *said = NULL;
-        int status;
-        struct kube_request q = {.method = method, .path = path};
-        int r = kube_ask(at->kube, &q, &status, &said, err);
-        json_decref(said);
-        if (r == 0 && status == 404)
+        int status = 0, r = take_away(at, &asked, &status, err);
+        if (r > 0)
             return 0;
-        if (r == 0 && status / 100 == 2)
-            method = "GET"; /* asked for; now it goes */
         if (seconds() > end)
             return r < 0 ? -1
                          : err_set(err, ERR_UPSTREAM,

@@ -12,14 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "cluster.h"
 #include "command.h"
 #include "inside.h"
+#include "kube_confine.h"
 #include "kube_ends.h"
 #include "kube_stream.h"
 #include "pod_inside.h"
@@ -36,8 +39,16 @@ enum {
     FAILED = 125,
 };
 
+/* Between a session and its signaller. */
+struct wanted {
+    uint64_t signals; /* a bit each */
+    int32_t inside;   /* to whom */
+};
+
 struct session {
     const struct kube_place *at;
+    struct wanted *wanted;
+    int signaller; /* a byte to it: look there */
     struct kube_shared *shared;
     uint32_t number;
     int control, resized;
@@ -49,7 +60,6 @@ struct session {
     struct buf head;    /* how far it came, until it has started */
     struct buf status;
     bool started, file;
-    uint32_t pending; /* a signal for what has not started */
 };
 
 /* ---- answers ---- */
@@ -255,16 +265,62 @@ int kube_session_signal(const struct kube_place *at, int32_t inside, unsigned si
     return r;
 }
 
-/* A process of its own: this one has bytes to carry. */
+/* Sends what is wanted, as long as its session lives. A signal that is wanted twice meanwhile is
+ * sent once, as a kernel would have it. */
+static NORETURN void be_signaller(const struct kube_place *at, struct wanted *w, int bell)
+{
+    char rung[64];
+    struct err err = {0};
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(bell, STDIN_FILENO) < 0 ||
+        syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) < 0 ||
+        kube_confine(at->kube->token, -1, &err) < 0)
+        _exit(1);
+    while (read(STDIN_FILENO, rung, sizeof rung) > 0) {
+        uint64_t all = __atomic_exchange_n(&w->signals, 0, __ATOMIC_SEQ_CST);
+        for (unsigned sig = 1; sig < NSIG; sig++)
+            if (all >> (sig - 1) & 1)
+                (void)kube_session_signal(at, w->inside, sig, &err);
+    }
+    _exit(0);
+}
+
+/* One process for all signals of this command, which knows nothing of what the pod says: this one
+ * has bytes to carry, and gives up the token before the first of them. */
+static int start_signaller(struct session *s, struct err *err)
+{
+    int p[2];
+    s->wanted =
+        mmap(NULL, sizeof *s->wanted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (s->wanted == MAP_FAILED || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0 ||
+        fcntl(p[0], F_SETFL, 0) < 0)
+        return err_sys(err, "its signals");
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        if (getppid() != parent)
+            _exit(1);
+        be_signaller(s->at, s->wanted, p[0]);
+    }
+    close(p[0]);
+    s->signaller = p[1];
+    return pid < 0 ? err_sys(err, "its signals") : 0;
+}
+
+/* What is wanted before the command has started is sent when it has. */
+static void ring(struct session *s)
+{
+    if (s->shared->inside == 0 || __atomic_load_n(&s->wanted->signals, __ATOMIC_SEQ_CST) == 0)
+        return;
+    s->wanted->inside = s->shared->inside;
+    ssize_t n = write(s->signaller, "", 1);
+    (void)n; /* where there is no room it is to look already */
+}
+
 static void send_signal(struct session *s, uint32_t sig)
 {
-    struct err err = {0};
-    if (s->shared->inside == 0) {
-        s->pending = sig == SIGKILL || s->pending == 0 ? sig : s->pending;
+    if (sig == 0 || sig >= NSIG)
         return;
-    }
-    if (fork() == 0)
-        _exit(kube_session_signal(s->at, s->shared->inside, sig, &err) < 0);
+    (void)__atomic_fetch_or(&s->wanted->signals, UINT64_C(1) << (sig - 1), __ATOMIC_SEQ_CST);
+    ring(s);
 }
 
 static void tell_size(struct session *s, unsigned rows, unsigned cols)
@@ -317,8 +373,7 @@ static void start(struct session *s, long pid)
     post(&m);
     if (s->wish.socket)
         post_exit(s, 0, ""); /* as one that was made inside: it is whoever's it was handed to */
-    if (s->pending)
-        send_signal(s, s->pending);
+    ring(s);
 }
 
 /* How far it came; what is left of p is its output. */
@@ -479,6 +534,16 @@ static void heed_signals(struct session *s)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Nothing of the keeper's but the way to say how it goes: no lock, no other session's orders. */
+static int hold_own(struct session *s, struct err *err)
+{
+    if (dup2(s->control, CLUSTER_PLAN) < 0 ||
+        syscall(SYS_close_range, CLUSTER_PLAN + 1, ~0U, 0) < 0)
+        return err_sys(err, "a command's descriptors");
+    s->control = CLUSTER_PLAN;
+    return 0;
+}
+
 void kube_session(const struct kube_place *at, struct msg *m, uint32_t number, int control,
                   struct kube_shared *shared)
 {
@@ -493,12 +558,16 @@ void kube_session(const struct kube_place *at, struct msg *m, uint32_t number, i
     if (read_ask(&s, m) < 0)
         give_up(&s, "this is too long for a pod's command, or nothing that a pod can do");
     (void)setsid(); /* for its terminal; it leads no group that could have more in it */
+    if (hold_own(&s, &err) < 0)
+        give_up(&s, err.text);
     heed_signals(&s);
-    if (kube_ends_make(&s.wish, &s.ends, &err) < 0 || kube_confine(at->kube, -1, &err) < 0)
+    if (start_signaller(&s, &err) < 0 || kube_ends_make(&s.wish, &s.ends, &err) < 0 ||
+        kube_confine(at->kube->token, -1, &err) < 0)
         give_up(&s, err.text);
     s.exec.on = on_data;
     s.exec.arg = &s;
-    if (kube_exec_open(at->kube, (const char *)buf_data(&s.path), &s.exec, &err) < 0)
+    if (kube_exec_open(at->kube, (const char *)buf_data(&s.path), &s.exec, &err) < 0 ||
+        kube_confine_carrier(&err) < 0)
         give_up(&s, err.text);
     tell_size(&s, s.wish.rows, s.wish.cols);
     serve(&s);

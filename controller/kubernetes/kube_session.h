@@ -9,7 +9,7 @@
 
 struct kube_place {
     const struct kube *kube;
-    const char *ns, *pod;
+    const char *ns, *pod, *daemon;
 };
 
 /* In memory that a session and its keeper share; of both each field has one writer. */
@@ -29,9 +29,5 @@ NORETURN void kube_session(const struct kube_place *at, struct msg *m, uint32_t 
                            struct kube_shared *shared);
 /* To a process in the pod, and waits until it was sent. */
 int kube_session_signal(const struct kube_place *at, int32_t inside, unsigned sig, struct err *err);
-
-/* The rest of this process: files that a name's resolution needs, the token, and TCP. keep: a
- * directory, or -1. */
-int kube_confine(const struct kube *k, int keep, struct err *err);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/rand.h>
 #include <poll.h>
@@ -13,10 +15,24 @@
 #include <unistd.h>
 
 enum { IN_MAX = 64 * 1024, TAKE = 16 * 1024 };
+enum { ALIVE_S = 15, ALIVE_TIMES = 4 }; /* of silence, and how often the kernel asks */
+
+/* A link that is cut ends what went through it, in a minute or so, and not when TCP sees it. */
+static void ask_whether_alive(int fd)
+{
+    const int rows[][3] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, ALIVE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, ALIVE_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, ALIVE_TIMES},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, ALIVE_S * (ALIVE_TIMES + 1) * 1000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        (void)setsockopt(fd, rows[i][0], rows[i][1], &rows[i][2], sizeof(int));
+}
 
 int kube_exec_open(const struct kube *k, const char *what, struct kube_exec *e, struct err *err)
 {
-    int on = 1;
     e->channel = -1;
     e->over = false;
     websocket_reader_init(&e->reader, false);
@@ -24,7 +40,7 @@ int kube_exec_open(const struct kube *k, const char *what, struct kube_exec *e, 
     buf_init(&e->out, KUBE_STREAM_OUT_MAX + 64);
     if (kube_upgrade(k, what, KUBE_STREAM_PROTOCOL, &e->at, &e->in, err) < 0)
         return -1;
-    (void)setsockopt(e->at.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    ask_whether_alive(e->at.fd);
     SSL_set_mode(e->at.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     return fcntl(e->at.fd, F_SETFL, O_NONBLOCK) < 0 ? err_sys(err, "fcntl") : 0;
 }

@@ -201,6 +201,38 @@ def by_hand(t, s):
     t.ok(r.returncode == 125 and "no containers inside" in r.stderr, "nested: true is not gVisor's", r.stderr)
 
 
+CONQUERED = r"""
+import ctypes, os, sys
+l = ctypes.CDLL(None, use_errno=True)
+for fd in [os.open("/proc/%s/ns/%s" % (sys.argv[1], k), os.O_RDONLY) for k in ("user", "mnt")]:
+    if l.setns(fd, 0) < 0:
+        sys.exit("setns: %s" % os.strerror(ctypes.get_errno()))
+os.chdir("/")
+work = [at + sys.argv[2] for at in ("/sandbox", "/root") if os.path.exists(at + sys.argv[2] + "/.netrc")]
+for at in [x.encode() for x in work]:
+    gone = [l.umount2(at + b"/.netrc", 0), l.umount2(at + b"/.netrc", 2), l.umount2(at, 2), l.syscall(428, -100, at, 1)]
+    gone += [l.mount(at, to, None, 4096, None) for to in (b"/tmp", b"/state", b"/proc")]
+    gone += [l.mount(None, at[:-len(sys.argv[2])] + b"/usr", None, 4096 | 32, None)]
+    print(all(x < 0 for x in gone), repr(open(at + b"/.netrc").read()))
+"""
+
+
+def conquered(t, d):
+    """Who has taken over gVisor's processes has all rights in their namespaces, and no mask goes and nothing is written to."""
+    if os.geteuid() != 0:
+        t.skip("a conquered gVisor", "only root enters its namespaces")
+        return
+    p = t.popen([durward.program(), "run", "-c", d.conf, "--policy", "other", "--backend", "gvisor", "--", "sh", "-c", "echo up; read x"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=d.env, cwd=d.work)
+    p.stdout.readline()
+    mine = [pid for pid in gvisor.running() if os.path.exists("/proc/%d/root/sandbox%s/.netrc" % (pid, d.work)) or
+            gvisor.name(pid).startswith("runsc-gofer")]
+    said = [subprocess.run([sys.executable, "-c", CONQUERED, str(pid), d.work], capture_output=True, text=True) for pid in mine]
+    t.ok(len(said) >= 2 and {r.stdout for r in said} <= {"True ''\n", ""} and [r for r in said if r.stdout],
+         "who has taken over gVisor takes no mask away, and makes nothing writable", *[r.stdout + r.stderr for r in said])
+    p.communicate(b"\n", timeout=30)
+
+
 def deaths(t, d, c, box):
     t.ok(len(keepers()) == 1, "a keeper for the one sandbox", ours())
     os.kill(keepers()[0], signal.SIGKILL)
@@ -341,6 +373,7 @@ def main(t):
     t.part(limits, t, c)
     t.part(life, t, d, c)
     t.part(by_hand, t, s)
+    t.part(conquered, t, d)
     t.part(doctor, t, d)
     t.part(deaths, t, d, c, box)
     s.clean(outputs)

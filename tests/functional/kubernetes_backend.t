@@ -21,6 +21,7 @@ except ImportError:
 SCRIPTS = os.path.join(durward.SUITE, "clients", "agents")
 GET = "curl -sS -m 10 -o /dev/null -w '%%{http_code}' %s 2>/dev/null"
 PODS = "/api/v1/namespaces/%s/pods"
+SIGNAL = 1  # a frame
 
 
 def account(t, c):
@@ -90,6 +91,54 @@ def commands(t, a, box):
     f.send(0)
     out, _, last = f.finish()
     t.eq((out, last["exit_code"]), (b"got one\nend\n", 0), "input that comes while it runs, and its end")
+
+
+def processes():
+    """Those of the keepers, each with how many filters it has: a follower, and two a command."""
+    found = {}
+    for pid, _ in tap.descendants():
+        try:
+            with open("/proc/%d/status" % pid) as f:
+                text = f.read()
+        except OSError:
+            continue
+        if text.startswith("Name:\tdurward-cluster\n"):
+            found[pid] = int(re.search(r"Seccomp_filters:\t(\d+)", text).group(1))
+    return found
+
+
+def begun(f):
+    while f.receive()[1] != b"begun\n":
+        pass
+
+
+def floods(t, a, box):
+    """What a client asks is bounded; who carries what the pod says has nothing but what it carries."""
+    f = a.frames(box, command="exec 2>/dev/null; trap 'n=$((n+1))' USR1; trap 'echo $((n>0)); exit 9' TERM; echo begun; while :; do sleep 0.1; done")
+    begun(f)
+    before = processes()
+    for _ in range(400):
+        f.send(SIGNAL, bytes([signal.SIGUSR1]))
+    f.send(SIGNAL, bytes([signal.SIGTERM]))
+    most = 0
+    f.sock.settimeout(0.01)
+    out = b""
+    while b"\n" not in out:
+        most = max(most, len(processes()))
+        try:
+            out += f.receive()[1]
+        except TimeoutError:
+            pass
+    f.sock.settimeout(30)
+    t.ok(most <= len(before), "400 signals at once are sent by one process", most, before)
+    t.eq((out, f.finish()[2]["exit_code"]), (b"1\n", 9), "and arrive")
+    f = a.frames(box, command="echo begun; read x")
+    begun(f)
+    filters = sorted(processes().values())
+    t.eq(filters[1:], [filters[0] + 1, filters[0] + 1, filters[0] + 2],
+         "who asks the API server is behind a filter, and who carries a command's bytes behind one more")
+    f.send(0, b"x\n")
+    f.finish()
 
 
 def at_terminal(t, d, box):
@@ -236,10 +285,28 @@ def works(a, box):
         return False
 
 
+def undertakers():
+    return [pid for pid, _ in tap.descendants() if comm(pid) == "durward-clend"]
+
+
+def comm(pid):
+    try:
+        with open("/proc/%d/comm" % pid) as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
 def orphans(t, s, c, a, box):
-    """A keeper that is killed leaves a pod, which the next one removes."""
+    """A keeper that is killed leaves a pod, which goes with it; where who sees to that is killed too, the next one removes it."""
     os.kill(keepers()[0], signal.SIGKILL)
     t.ok(tap.wait_for(lambda: a.show(box)["state"] == "stopped", 20, 0.2), "kill -9 of the keeper ends the sandbox")
+    t.ok(tap.wait_for(lambda: box not in pods(c) and not undertakers(), 20, 0.2), "and its pod", str(list(pods(c))))
+    a.delete(box)
+    box = a.create(policy="coder")["id"]
+    for pid in undertakers() + keepers()[:1]:
+        os.kill(pid, signal.SIGKILL)
+    t.ok(tap.wait_for(lambda: a.show(box)["state"] == "stopped", 20, 0.2) and box in pods(c), "both killed: the pod is left")
     swept = os.path.join(s.d.dir, "state", "cluster", ".swept")
     if os.path.exists(swept):
         os.utime(swept, (0, 0))
@@ -247,7 +314,8 @@ def orphans(t, s, c, a, box):
     t.ok(tap.wait_for(lambda: box not in pods(c), 20, 0.2), "its pod is removed by the next keeper", str(list(pods(c))))
     a.delete(box)
     a.delete(other)
-    t.ok(tap.wait_for(lambda: not pods(c) and not keepers(), 20, 0.2), "a deleted sandbox leaves no pod and no process", str(list(pods(c))))
+    t.ok(tap.wait_for(lambda: not pods(c) and not keepers() and not undertakers(), 20, 0.2), "a deleted sandbox leaves no pod and no process",
+         str(list(pods(c))))
     last = a.create(policy="coder")["id"]
     s.d.stop()
     t.ok(tap.wait_for(lambda: not pods(c), 30, 0.2), "with the daemon its pods end", last)
@@ -287,6 +355,7 @@ def test(t):
     box = a.create(policy="coder", env={"OWN": "1"})["id"]
     t.part(shape, t, c, a, box)
     t.part(commands, t, a, box)
+    t.part(floods, t, a, box)
     t.part(at_terminal, t, s.d, box)
     t.part(files, t, a, box)
     t.part(ways, t, s, a, box)

@@ -1,12 +1,18 @@
 /* The pod of a sandbox as the API server is asked for it, what it says became of it, and what the
  * builder is told of the cluster. */
+#define _GNU_SOURCE 1
 #include <CUnit/CUnit.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "cluster.h"
 #include "kube_manifest.h"
+#include "kube_owned.h"
 #include "tap_main.h"
 
 static json_t *plan(void)
@@ -160,10 +166,59 @@ static void test_place(void)
     CU_ASSERT_EQUAL(place_passes(&bad), -1);
 }
 
+/* ---- whose it is ---- */
+
+static void test_owned(void)
+{
+    static const char pod[] = "{\"metadata\":{\"uid\":\"u-1\",\"labels\":{"
+                              "\"durward.internal/daemon\":\"0a\"}}}";
+    static const char *const none[] = {
+        "{\"metadata\":{\"uid\":\"u-1\",\"labels\":{\"durward.internal/daemon\":\"0b\"}}}",
+        "{\"metadata\":{\"uid\":\"u-1\"}}",
+        "{\"metadata\":{\"labels\":{\"durward.internal/daemon\":\"0a\"}}}",
+        "{\"metadata\":{\"uid\":7,\"labels\":{\"durward.internal/daemon\":[\"0a\"]}}}",
+    };
+    json_t *v = json_loads(pod, 0, NULL), *asked = kube_removal(v, "0a");
+    char *uid = at(asked, "preconditions uid");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(uid);
+    CU_ASSERT_STRING_EQUAL(uid, "\"u-1\"");
+    free(uid);
+    json_decref(asked);
+    json_decref(v);
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        v = json_loads(none[i], 0, NULL);
+        CU_ASSERT_PTR_NULL(kube_removal(v, "0a"));
+        json_decref(v);
+    }
+}
+
+/* Where it cannot be told nobody's pod is deleted. */
+static void test_kept(void)
+{
+    char dir[] = "/tmp/durward-locks-XXXXXX";
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    int locks = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int lock = openat(locks, "held", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    close(openat(locks, "left", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    CU_ASSERT(flock(lock, LOCK_EX) == 0 && symlinkat("left", locks, "link") == 0);
+    CU_ASSERT(kube_is_kept(locks, "held"));
+    CU_ASSERT_FALSE(kube_is_kept(locks, "left"));
+    CU_ASSERT_FALSE(kube_is_kept(locks, "none"));
+    CU_ASSERT(kube_is_kept(locks, "link"));
+    CU_ASSERT(kube_is_kept(-1, "left"));
+    for (size_t i = 0; i < 3; i++)
+        unlinkat(locks, (const char *const[]){"held", "left", "link"}[i], 0);
+    close(lock);
+    close(locks);
+    rmdir(dir);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("kube_manifest", NULL, NULL);
     CU_add_test(s, "the pod of a sandbox", test_manifest);
     CU_add_test(s, "what became of it", test_state);
     CU_add_test(s, "the cluster, as the builder is told", test_place);
+    CU_add_test(s, "whose it is", test_owned);
+    CU_add_test(s, "who keeps it", test_kept);
 }

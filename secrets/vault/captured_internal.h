@@ -30,7 +30,8 @@ int captured_take_pair(const struct captured_search *s, struct captured_field *f
 extern const char *const captured_parts[CAPTURED_PARTS]; /* their names */
 
 /* A value under the name that some field's path ends with, though not at that path: the reply is in
- * another form, or nested otherwise, than the rule's author knew. Such a reply is not passed on. */
+ * another form, or nested otherwise, than the rule's author knew. Or one under the name that OAuth
+ * gives a token. Such a reply is not passed on. */
 bool captured_missed(const struct captured_search *s, struct slice name, struct slice value);
 int captured_say_missed(const struct captured_search *s, struct slice name); /* -1, with err */
 

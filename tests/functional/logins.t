@@ -198,7 +198,7 @@ def docker(t):
     w = World(t, "docker")
     host, plain = "images.corp.example", "plain.corp.example"
     password, token, other = w.secret("docker", "pw-"), w.secret("token", "tok-"), w.secret("plain", "pw-")
-    w.double(host, registry.oci(host, token, login=basic("me", password)))
+    w.double(host, registry.oci(host, token, login=basic("me", password), refresh=w.secret("refresh", "rt-")))
     w.double(plain, guarded(lambda req, conn: conn.reply(req, 200, {"tags": ["called"]}), basic("us", other)))
     w.file(".docker/config.json", {"auths": {host: {"auth": basic("me", password)[6:]}, "https://%s/v1/" % plain: {
         "auth": basic("us", other)[6:]}}, "credsStore": "desktop"})
@@ -207,6 +207,9 @@ def docker(t):
               "\"Authorization: Basic $A\" https://%s/v2/x/blobs/uploads/" % (plain, plain))
     t.ok(host not in r.stdout and '"called"' in r.stdout and r.stdout.endswith("403"), "a registry that takes the password itself", r.stdout,
          r.stderr)
+    r = w.run("docker@" + host, "A=$(sed -n 's/.*\"auth\": \"\\([^\"]*\\)\".*/\\1/p' ~/.docker/config.json | head -n 1)\n"
+              "curl -sS -H \"Authorization: Basic $A\" 'https://%s/token?service=%s&offline_token=true'" % (host, host))
+    t.ok('"refresh_token":"dwd_' in r.stdout, "of a token that lives on and is asked for there is a placeholder inside", r.stdout, r.stderr)
     program, binds = tool(t, "docker", "docker with its login")
     if program:
         r = w.run("docker@" + host, "%s manifest inspect %s/acme/widget:1; curl -sS -o /dev/null -w '%%{http_code}' -X POST https://%s/v2/acme/"

@@ -99,6 +99,10 @@ static void test_found(void)
     /* nothing of it */
     gives("[]", "[]", "", "");
     gives("\"" T1 "\"", "\"" T1 "\"", "", "");
+    gives("{\"access_token\":\"short\",\"token_type\":\"" T1 "\"}",
+          "{\"access_token\":\"short\",\"token_type\":\"" T1 "\"}", "", "");
+    gives("{\"a\":\"" T1 "\",\"access_token\":\"" T1 "\"}",
+          "{\"a\":\"<PX>\",\"access_token\":\"<PX>\"}", T1, "");
     gives("{\"a\":\"short\",\"aa\":\"" T1 "\"}", "{\"a\":\"short\",\"aa\":\"" T1 "\"}", "", "");
 }
 
@@ -116,6 +120,9 @@ static void test_refused(void)
     fails("{\"q\":{\"a\":\"" T1 "\"}}", "where no path");
     fails("[[{\"q.a\":[\"" T1 "\"]}]]", "where no path");
     fails("{\"q\":{\"c\":{\"SecretAccessKey\":\"" T1 "\"}}}", "where no path");
+    fails("{\"a\":\"" T1 "\",\"refresh_token\":\"" T2 "\"}", "no path"); /* of OAuth's */
+    fails("{\"x\":{\"idToken\":\"" T2 "\"}}", "no path");
+    fails("{\"x\":{\"access-token\":[\"" T2 "\"]}}", "no path");
     fails("{\"a\":1234567890123}", "'a' is not the text");
     fails("{\"a\":[\"" T1 "\"]}", "'a' is not the text");
     fails("{\"a\":{\"x\":\"" T1 "\"}}", "'a' is not the text");
@@ -150,6 +157,7 @@ static void test_form(void)
              "x=%41+b&a=%3CPX%3E&u=https%3A%2F%2Fh%2F%3Ft%3D%3CPX%3E", T1, "");
     fails_as(CAPTURED_FORM, "A=" T1 "&a=short", "where no path");
     fails_as(CAPTURED_FORM, "x%5Ba%5D=" T1, "where no path");
+    fails_as(CAPTURED_FORM, "a=" T1 "&refresh_token=" T2, "where no path");
     gives_as(CAPTURED_FORM, "error=x&c", "error=x&c", "", "");
     gives_as(CAPTURED_FORM, "a", "a", "", "");
     fails_as(CAPTURED_FORM, "a=" T1 "&a=" T1, "twice");

@@ -91,6 +91,9 @@ static const struct shape shapes[] = {
     {"JSON for HTML", "a<b>c&d0123456789", NULL, "a\\u003cb\\u003ec\\u0026d0123456789"},
     {"HTML", "a<b>c&d\"e'0123456789", NULL, "a&lt;b&gt;c&amp;d&quot;e&#39;0123456789"},
     {"claims of a token", token, NULL, "eyJzdWIiOiJtZUBkb29yLmV4YW1wbGUifQ"},
+    {"claims of a token whose head has lines",
+     "ewogICJhbGciOiAiUlMyNTYiCn0.eyJzdWIiOiJtZUBkb29yLmV4YW1wbGUifQ.c2lnbmVkLWJ5LWl0cy12ZW5kb3I",
+     NULL, "eyJzdWIiOiJtZUBkb29yLmV4YW1wbGUifQ"},
     {"signature of a token", token, NULL, "c2lnbmVkLWJ5LWl0cy12ZW5kb3I"},
     {"HTML hex quote", "a<b>c&d\"e'0123456789", NULL, "a&lt;b&gt;c&amp;d&quot;e&#x27;0123456789"},
 };

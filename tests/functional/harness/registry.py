@@ -81,8 +81,9 @@ MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 
 
-def oci(host, token, realm=None, login=None):
-    """A registry whose token server is asked first. login: the "Basic ..." that this wants; without it gives none."""
+def oci(host, token, realm=None, login=None, refresh=None):
+    """A registry whose token server is asked first. login: the "Basic ..." that this wants; without it gives none. refresh: what
+    it gives to who asks for a token that lives on."""
     def named(data):
         return "sha256:" + hashlib.sha256(data).hexdigest()
     layer = packed({"door.txt": "kept\n"})
@@ -97,7 +98,10 @@ def oci(host, token, realm=None, login=None):
     def handler(req, conn):
         if req.path == (realm or "/token"):
             good = login is None or req.get("authorization") == login
-            conn.reply(req, 200 if good else 401, {"token": token, "expires_in": 300} if good else {"details": "who?"})
+            said = {"token": token, "expires_in": 300}
+            if refresh and "offline_token=true" in req.query:
+                said["refresh_token"] = refresh
+            conn.reply(req, 200 if good else 401, said if good else {"details": "who?"})
         elif req.get("authorization") != "Bearer " + token:
             conn.reply(req, 401, {"errors": [{"code": "UNAUTHORIZED", "message": "who?"}]}, headers=[
                 ("Docker-Distribution-Api-Version", "registry/2.0"),

@@ -196,7 +196,8 @@ enum wire_type {
                          key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it
                          is of;      secrets/proto/aws_sign.h), previous:str      (signature of the
                          request or      chunk      before; ""      for a request) */
-    W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
+    W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, sandbox:str (for whom), scheme:u32 (of TLS, else
+                         0), text:bytes */
     W_SIGNED = 57,    /* V→I: req:u32, ok:u8, signature:bytes or text */
     W_CAPTURE = 155,  /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),
                          form:u8 (secrets/vault/captured.h), body:bytes (of a reply) */

@@ -318,6 +318,7 @@ struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *p
     msg_init(&m, W_SIGN_TEXT);
     msg_put_u32(&m, w->req);
     msg_put_str(&m, name);
+    msg_put_str(&m, payer);
     msg_put_u32(&m, scheme);
     msg_put_slice(&m, text);
     ipc_send(c->vault, &m);

@@ -82,6 +82,7 @@ static void channel_free(struct channel *c)
         vault_asked_free(a);
     }
     vault_home_left(c);
+    vault_agent_left(c);
     LIST_REMOVE(c, link);
     c->vault->channels--;
     ipc_free(c->ipc);
@@ -230,6 +231,7 @@ static int on_peer(struct vault *v, struct msg *m)
         return 0;
     }
     LIST_INIT(&c->list);
+    vault_agent_begin(c);
     c->vault = v;
     c->number = far.channel;
     snprintf(c->policy, sizeof c->policy, "%s", far.policy);
@@ -509,7 +511,7 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
     }
     LIST_INIT(&v->list);
     LIST_INIT(&v->tries);
-    LIST_INIT(&v->host_signs);
+    vault_agent_init(v);
     v->base = base;
     v->confine = confine;
     v->fetcher = fetcher;
@@ -546,7 +548,6 @@ void vault_free(struct vault *v)
     captured_free(v->captured);
     vault_home_free(v);
     vault_tries_free(v);
-    vault_agent_free(v);
     for (size_t i = 0; i < v->n; i++) /* what waits for other entries first */
         vault_mint_stop(v, v->secrets[i].entry);
     for (size_t i = 0; i < v->n; i++) {

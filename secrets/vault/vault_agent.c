@@ -12,12 +12,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SECONDS = 30, SIGNS_MAX = 64, ASK_MAX = 16 * 1024 };
+/* An agent that asks its user takes its time, and may never answer: one sandbox that has whatever
+ * it may have asked for leaves as much to the others of its policy, and a policy more than that. */
+enum { SECONDS = 30, SIGNS_MAX = 256, SIGNS_OF_POLICY = 64, ASK_MAX = 16 * 1024 };
 
 struct host_sign {
-    struct vault *vault;
-    uint32_t channel, req; /* who asked */
-    uint32_t opening;      /* the parent's number; 0: it has answered */
+    struct channel *channel; /* who asked, */
+    uint32_t req;
+    struct quota_part of_policy, of_sandbox;
+    uint32_t opening; /* the parent's number; 0: it has answered */
     int fd;
     bool listed; /* the list has come, which the parent asked for */
     struct event *readable, *timeout;
@@ -29,7 +32,8 @@ struct host_sign {
 static void sign_free(struct host_sign *s)
 {
     LIST_REMOVE(s, link);
-    s->vault->n_host_signs--;
+    quota_leave(&s->of_policy);
+    quota_leave(&s->of_sandbox);
     if (s->readable)
         event_free(s->readable);
     if (s->timeout)
@@ -43,20 +47,14 @@ static void sign_free(struct host_sign *s)
 
 static void answer(struct host_sign *s, bool ok, struct slice what)
 {
-    struct channel *c;
-    LIST_FOREACH(c, &s->vault->list, link)
-    {
-        struct msg m;
-        if (c->number != s->channel)
-            continue;
-        msg_init(&m, W_SIGNED);
-        msg_put_u32(&m, s->req);
-        msg_put_u8(&m, ok);
-        msg_put_slice(&m, what);
-        ipc_send(c->ipc, &m);
-        break;
-    }
+    struct channel *c = s->channel;
+    struct msg m;
+    msg_init(&m, W_SIGNED);
+    msg_put_u32(&m, s->req);
+    msg_put_u8(&m, ok);
+    msg_put_slice(&m, what);
     sign_free(s);
+    ipc_send(c->ipc, &m);
 }
 
 static void fail(struct host_sign *s, const char *why)
@@ -135,21 +133,25 @@ bool vault_agent_opened(struct vault *v, uint32_t req, int fd, const char *why)
     return true;
 }
 
-static struct host_sign *sign_new(struct channel *c, uint32_t req)
+/* Who has given up counts until the agent has answered: it is still asked. */
+static struct host_sign *sign_new(struct channel *c, uint32_t req, const char *sandbox)
 {
     struct vault *v = c->vault;
     const struct timeval tv = {SECONDS, 0};
-    struct host_sign *s = v->n_host_signs < SIGNS_MAX ? calloc(1, sizeof *s) : NULL;
-    if (s == NULL)
+    struct host_sign *s = calloc(1, sizeof *s);
+    if (s == NULL || quota_take(&c->agents, &s->of_sandbox, slice_str(sandbox), 1) != QUOTA_TAKEN ||
+        quota_take(&v->agents, &s->of_policy, slice_str(c->policy), 1) != QUOTA_TAKEN) {
+        if (s)
+            quota_leave(&s->of_sandbox);
+        free(s);
         return NULL;
-    s->vault = v;
-    s->channel = c->number;
+    }
+    s->channel = c;
     s->req = req;
     s->fd = -1;
     buf_init(&s->ask, ASK_MAX);
     buf_init(&s->came, HOST_AGENT_MESSAGE_MAX + 8192);
     LIST_INSERT_HEAD(&v->host_signs, s, link);
-    v->n_host_signs++;
     s->timeout = event_new(v->base, -1, 0, on_late, s);
     if (s->timeout && event_add(s->timeout, &tv) == 0)
         return s;
@@ -158,15 +160,16 @@ static struct host_sign *sign_new(struct channel *c, uint32_t req)
 }
 
 int vault_agent_sign(struct channel *c, uint32_t req, const struct derived *d, struct slice value,
-                     uint32_t scheme, struct slice text, struct err *err)
+                     const struct text_to_sign *t, struct err *err)
 {
+    const struct slice text = {t->text, t->n};
     struct ssh_signing how;
     struct buf key;
     buf_init(&key, SSH_PUBLIC_MAX);
     int r = host_agent_public(value, &key) < 0
                 ? err_set(err, ERR_PARSE, "its agent's key cannot be read")
-                : derived_agent_may(d, buf_slice(&key), scheme, text, &how, err);
-    struct host_sign *s = r == 0 ? sign_new(c, req) : NULL;
+                : derived_agent_may(d, buf_slice(&key), t->scheme, text, &how, err);
+    struct host_sign *s = r == 0 ? sign_new(c, req, t->sandbox) : NULL;
     if (r == 0 && s == NULL)
         r = err_set(err, ERR_LIMIT, "too many signatures of agents are asked for at once");
     if (r == 0 && host_agent_ask(buf_slice(&key), text, how.flags, &s->ask) < 0) {
@@ -181,9 +184,25 @@ int vault_agent_sign(struct channel *c, uint32_t req, const struct derived *d, s
     return r;
 }
 
-void vault_agent_free(struct vault *v)
+void vault_agent_init(struct vault *v)
 {
-    struct host_sign *s;
-    while ((s = LIST_FIRST(&v->host_signs)) != NULL)
-        sign_free(s);
+    LIST_INIT(&v->host_signs);
+    LIST_INIT(&v->agents.owners);
+    v->agents.total = v->agents.each = SIGNS_MAX;
+}
+
+void vault_agent_begin(struct channel *c)
+{
+    LIST_INIT(&c->agents.owners);
+    c->agents.total = c->agents.each = SIGNS_OF_POLICY;
+}
+
+void vault_agent_left(struct channel *c)
+{
+    struct host_sign *s, *next;
+    for (s = LIST_FIRST(&c->vault->host_signs); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->channel == c)
+            sign_free(s);
+    }
 }

@@ -4,6 +4,7 @@
 
 #include "captured.h"
 #include "ipc.h"
+#include "quota.h"
 #include "trace.h"
 #include "derived.h"
 #include "vault.h"
@@ -47,6 +48,7 @@ struct channel {
     bool *released; /* by index of the vault's secrets */
     bool broker;    /* a back's: it is told public halves, and has logins signed */
     unsigned asked;
+    struct quota agents;    /* signatures of agents, by sandbox (vault_agent.c) */
     struct tracing tracing; /* what comes next */
     LIST_HEAD(, asked) list;
     LIST_ENTRY(channel) link;
@@ -70,8 +72,8 @@ struct vault {
     LIST_HEAD(, tried) tries; /* vault_try.c */
     unsigned n_tries;
     LIST_HEAD(, host_sign) host_signs; /* vault_agent.c */
-    unsigned n_host_signs;
-    int down; /* secrets that cannot be read */
+    struct quota agents;               /* those, by policy */
+    int down;                          /* secrets that cannot be read */
 };
 
 /* n when there is none. */
@@ -130,13 +132,24 @@ void vault_home_free(struct vault *v);
 int vault_try(struct vault *v, struct msg *m);
 void vault_tries_free(struct vault *v);
 
+/* A text that a key is to sign by its own way, and for whom. */
+struct text_to_sign {
+    char sandbox[65];
+    uint32_t scheme;
+    size_t n;
+    char text[];
+};
+
 /* vault_agent.c: a text by the agent that has this value's key: W_SIGNED is sent later. -1 with
  * err: it may not be signed, or cannot be asked for. */
 int vault_agent_sign(struct channel *c, uint32_t req, const struct derived *d, struct slice value,
-                     uint32_t scheme, struct slice text, struct err *err);
+                     const struct text_to_sign *t, struct err *err);
+/* Nobody waits for what a channel asked for. */
+void vault_agent_left(struct channel *c);
 /* The parent's answer: true when it was for such a signature; takes fd then. */
 bool vault_agent_opened(struct vault *v, uint32_t req, int fd, const char *why);
-void vault_agent_free(struct vault *v);
+void vault_agent_init(struct vault *v);
+void vault_agent_begin(struct channel *c);
 
 /* A request of a channel that waits for an entry; freed with the channel. */
 struct asked {

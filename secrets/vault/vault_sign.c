@@ -109,12 +109,6 @@ int vault_sign(struct channel *c, struct msg *m)
 
 /* ---- other keys: a text, by the key's own way ---- */
 
-struct text_to_sign {
-    uint32_t scheme;
-    size_t n;
-    char text[];
-};
-
 static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const char *why)
 {
     struct asked *a = arg;
@@ -130,8 +124,7 @@ static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const c
     if (value == NULL)
         answer(c, req, NULL, why);
     else if (host_agent_is(secret_slice(value))) {
-        if (vault_agent_sign(c, req, d, secret_slice(value), t->scheme,
-                             (struct slice){t->text, t->n}, &err) < 0)
+        if (vault_agent_sign(c, req, d, secret_slice(value), t, &err) < 0)
             answer(c, req, NULL, err.text);
     } else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,
                             &err) < 0)
@@ -147,9 +140,10 @@ int vault_sign_text(struct channel *c, struct msg *m)
     struct vault *v = c->vault;
     uint32_t req, scheme;
     struct slice name, text;
+    char sandbox[sizeof((struct text_to_sign *)0)->sandbox];
     if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, 128, &name) < 0 ||
-        msg_get_u32(m, &scheme) < 0 || msg_get_slice(m, TLS_SIGNED_MAX, &text) < 0 ||
-        msg_end(m) < 0)
+        msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_u32(m, &scheme) < 0 ||
+        msg_get_slice(m, TLS_SIGNED_MAX, &text) < 0 || msg_end(m) < 0)
         return -1;
     size_t i = vault_index(v, name);
     if (i == v->n || !c->released[i] || v->secrets[i].mint == NULL ||
@@ -165,6 +159,7 @@ int vault_sign_text(struct channel *c, struct msg *m)
         answer(c, req, NULL, "out of memory");
         return 0;
     }
+    memcpy(t->sandbox, sandbox, sizeof t->sandbox);
     t->scheme = scheme;
     t->n = text.n;
     memcpy(t->text, text.p, text.n);

@@ -105,7 +105,7 @@ def injector(bed, rows):
     def good(kind):
         return lambda got: (got[0], got[1].u32(), got[1].u8()) == (kind, 7, 1)
     v.takes("what has a request signed", good(wire.SIGNED), sign("own", key="AKIDOWN"))
-    v.takes("what has a text signed", good(wire.SIGNED), message(wire.SIGN_TEXT, u32(7), text("sum"), u32(0), text("x")))
+    v.takes("what has a text signed", good(wire.SIGNED), message(wire.SIGN_TEXT, u32(7), text("sum"), text("box-2"), u32(0), text("x")))
     v.takes("a reply with a secret in it", good(wire.CAPTURED), caught("box-2", '{"access_token": "a-secret-of-some-length"}'))
     v.takes("what tells of a value that was refused", lambda got: (got[0], got[1].u32()) == (wire.SECRET_RENEWED, 7),
             message(wire.SECRET_REFUSED, u32(7), text("github"), text(HASH)))
@@ -115,8 +115,8 @@ def injector(bed, rows):
             ("signing with a secret that there is not", sign("nobody")),
             ("signing with a name that goes on behind a zero byte", sign("github\0x")),
             ("signing with another sandbox's key", sign("github", box="box-1")),
-            ("signing a text with another policy's", message(wire.SIGN_TEXT, u32(7), text("other"), u32(0), text("x"))),
-            ("signing a text with what is no key", message(wire.SIGN_TEXT, u32(7), text("github"), u32(0), text("x"))),
+            ("signing a text with another policy's", message(wire.SIGN_TEXT, u32(7), text("other"), text("box-2"), u32(0), text("x"))),
+            ("signing a text with what is no key", message(wire.SIGN_TEXT, u32(7), text("github"), text("box-2"), u32(0), text("x"))),
             ("another policy's secret, said to be refused", message(wire.SECRET_REFUSED, u32(7), text("other"), text(HASH))),
             ("a secret that is what it is, said to be refused", message(wire.SECRET_REFUSED, u32(7), text("github"), text(HASH))),
             ("another sandbox's captured secret", message(wire.CAPTURED_GET, u32(7), text("box-1"), text("other"))),
@@ -132,7 +132,7 @@ def injector(bed, rows):
             ("a refused value without a hash", message(wire.SECRET_REFUSED, u32(7), text("github"), text("x"))),
             ("a refused value with more behind", message(wire.SECRET_REFUSED, u32(7), text("github"), text(HASH)) + b"\0"),
             ("a request that is cut", get("github")[:-1]), ("a request with more behind", get("github") + b"\0"),
-            ("a text beyond its bound", message(wire.SIGN_TEXT, u32(7), text("github"), u32(0), text("x" * 90000))),
+            ("a text beyond its bound", message(wire.SIGN_TEXT, u32(7), text("github"), text("box-2"), u32(0), text("x" * 90000))),
             ("a capture that is cut", message(wire.CAPTURE, u32(7), text("box-1"), u32(9)))):
         v.breaks(name, data)
     v.wire.send(get("github"), fds=(2,))

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 void suite_vault_sign(void);
@@ -49,6 +50,8 @@ static const struct {
             "\"key_id\":\"k1\"}"},
     {"unread", "{\"kind\":\"hmac_key\",\"key\":\"odd\",\"encoding\":\"hex\",\"algorithm\":"
                "\"sha256\",\"key_id\":\"k1\"}"},
+    {"host", "agent"},
+    {"signer", "{\"kind\":\"ssh_signing_key\",\"key\":\"host\",\"namespaces\":\"git\"}"},
     {"got", "{\"kind\":\"captured\"}"},
     {"other", "{\"kind\":\"captured\"}"},
     {"stays", "{\"kind\":\"captured\",\"keep\":\"home\"}"},
@@ -94,10 +97,13 @@ static struct world start(void)
     for (size_t i = 0; i < ARRAY_LEN(secrets); i++) {
         const char *source = secrets[i].source;
         msg_put_str(&m, secrets[i].name);
-        msg_put_u8(&m, source == NULL ? STORE_ENV : *source ? STORE_MINT : STORE_FILE);
-        msg_put_u32(&m, 0);
+        msg_put_u8(&m, source == NULL   ? STORE_ENV
+                       : *source == '{' ? STORE_MINT
+                       : *source        ? STORE_AGENT
+                                        : STORE_FILE);
+        msg_put_u32(&m, source && *source == 'a' ? 60 : 0);
         msg_put_u8(&m, 0);
-        if (source && *source)
+        if (source && *source == '{')
             derived_said(&m, source);
     }
     msg_put_fd(&m, env_block_end(&b, NULL));
@@ -137,7 +143,8 @@ static int injector(struct world w, const char *policy, const char *const *names
     return fds[1];
 }
 
-static const char *const all[] = {"id", "pair", "late", "mac", "unread", "got", "stays", "shown"};
+static const char *const all[] = {"id",     "pair", "late",  "mac",  "unread",
+                                  "signer", "got",  "stays", "shown"};
 
 /* What is asked; the good one is of the pair. */
 struct wish {
@@ -168,15 +175,22 @@ static void ask(int fd, uint32_t req, const struct wish *x)
     send_on(fd, &m);
 }
 
-static void ask_text(int fd, uint32_t req, const char *name, uint32_t scheme, struct slice text)
+static void ask_text_of(int fd, uint32_t req, const char *sandbox, const char *name,
+                        uint32_t scheme, struct slice text)
 {
     struct msg m;
     msg_init(&m, W_SIGN_TEXT);
     msg_put_u32(&m, req);
     msg_put_str(&m, name);
+    msg_put_str(&m, sandbox);
     msg_put_u32(&m, scheme);
     msg_put_slice(&m, text);
     send_on(fd, &m);
+}
+
+static void ask_text(int fd, uint32_t req, const char *name, uint32_t scheme, struct slice text)
+{
+    ask_text_of(fd, req, "box", name, scheme, text);
 }
 
 /* The next answer is this signature, or words that have this in them. */
@@ -276,6 +290,7 @@ static void test_bad_messages(void)
             msg_init(&m, W_SIGN_TEXT);
             msg_put_u32(&m, 1);
             msg_put_str(&m, "mac");
+            msg_put_str(&m, "box");
             msg_put_u32(&m, 0);
             msg_put_slice(&m, SLICE("text"));
             msg_put_u8(&m, 0);
@@ -314,6 +329,101 @@ static void test_text(void)
     refuses(fd, 7, "its key is not hex");
     close(none);
     close(fd);
+    stop(w);
+}
+
+/* ---- keys of an agent ---- */
+
+#define BLOB                          \
+    "\0\0\0\x0bssh-ed25519\0\0\0\x20" \
+    "12345678901234567890123456789012"
+#define LIST "\0\0\0\x41\x0c\0\0\0\1\0\0\0\x33" BLOB "\0\0\0\1x"
+
+/* Under a commit. */
+#define SIGNED                                            \
+    "SSHSIG\0\0\0\3git\0\0\0\0\0\0\0\x06sha256\0\0\0\x20" \
+    "12345678901234567890123456789012"
+
+/* The parent opens the agent, whose list is there. Its end. */
+static int open_agent(struct world w, uint32_t req)
+{
+    int fds[2];
+    struct msg m;
+    char key[128] = "ssh-ed25519 ";
+    EVP_EncodeBlock((unsigned char *)key + strlen(key), (const unsigned char *)BLOB,
+                    sizeof BLOB - 1);
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    CU_ASSERT_EQUAL(write(fds[1], LIST, sizeof LIST - 1), sizeof LIST - 1);
+    msg_init(&m, W_STORE_FD);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, 1);
+    msg_put_str(&m, key);
+    msg_put_fd(&m, fds[0]);
+    send_on(w.control, &m);
+    return fds[1];
+}
+
+/* 0: the agent is asked, who says nothing; 1: the request is refused. */
+static int one_more(struct world w, int fd, const char *sandbox)
+{
+    struct msg m;
+    static uint32_t req = 100;
+    ask_text_of(fd, ++req, sandbox, "signer", 0, SLICE(SIGNED));
+    for (int i = 0; i < 2000; i++) {
+        if (turn(w.control, 1)) {
+            CU_ASSERT_FATAL(receive(w.control, &m) == 1 && m.type == W_STORE_OPEN);
+            msg_done(&m);
+            return 0;
+        }
+        if (turn(fd, 1)) {
+            refuses(fd, req, "too many signatures");
+            return 1;
+        }
+    }
+    CU_FAIL("nothing comes");
+    return -1;
+}
+
+static int until_refused(struct world w, int fd, const char *sandbox)
+{
+    int n = 0;
+    while (n < 1000 && one_more(w, fd, sandbox) == 0)
+        n++;
+    return n;
+}
+
+/* An agent that says nothing: whoever has all asked for that it may leaves others their share,
+ * those of its policy and of the next; and who is gone holds nothing. */
+static void test_agent_shares(void)
+{
+    struct world w = start();
+    struct msg m;
+    uint32_t req = 0;
+    char bytes[400];
+    int fd = injector(w, "coder", all, ARRAY_LEN(all)),
+        other = injector(w, "other", all, ARRAY_LEN(all));
+    ask_text(fd, 1, "signer", 0, SLICE(SIGNED));
+    CU_ASSERT_FATAL(receive(w.control, &m) == 1 && m.type == W_STORE_OPEN);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &req), 0);
+    msg_done(&m);
+    int agent = open_agent(w, req);
+    CU_ASSERT_FATAL(receive(w.control, &m) == 1 && m.type == W_STORE_OPEN); /* to have it signed */
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &req), 0);
+    msg_done(&m);
+    int asked = open_agent(w, req);
+    CU_ASSERT(turn(asked, 2000) && read(asked, bytes, sizeof bytes) > 100);
+    int first = until_refused(w, fd, "box"), second = until_refused(w, fd, "box-2");
+    CU_ASSERT(first + 1 == 32 && second == 16);
+    int third = until_refused(w, fd, "box-3");
+    CU_ASSERT(third >= 4 && until_refused(w, other, "box") >= 16);
+    close(fd);
+    CU_ASSERT(turn(asked, 2000) && read(asked, bytes, sizeof bytes) == 0);
+    fd = injector(w, "coder", all, ARRAY_LEN(all));
+    CU_ASSERT_EQUAL(until_refused(w, fd, "box"), 32);
+    close(agent);
+    close(asked);
+    close(fd);
+    close(other);
     stop(w);
 }
 
@@ -691,6 +801,7 @@ void suite_vault_sign(void)
     CU_add_test(s, "AWS keys: whose, which, what", test_sign);
     CU_add_test(s, "bad messages", test_bad_messages);
     CU_add_test(s, "texts", test_text);
+    CU_add_test(s, "shares of an agent of the host that says nothing", test_agent_shares);
     CU_add_test(s, "keys that come late, or not", test_late);
     CU_add_test(s, "what replies held: whose it is", test_captured);
     CU_add_test(s, "a token whose claims are seen", test_captured_claims);

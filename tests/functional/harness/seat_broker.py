@@ -87,7 +87,7 @@ class Back:
 
     def sign(self, name, scheme, what):
         """-> 1: it was signed; 0; or "ended" or None"""
-        self.vault.send(message(wire.SIGN_TEXT, u32(7), text(name), u32(scheme), text(what)))
+        self.vault.send(message(wire.SIGN_TEXT, u32(7), text(name), text("box"), u32(scheme), text(what)))
         got = self.vault.next(5)
         return got if got in ("ended", None) else got[1].u32() and got[1].u8()
 

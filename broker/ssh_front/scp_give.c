@@ -303,8 +303,10 @@ static bool on_list_close(struct scp_session *s, const struct scp_io *io,
     if (!scp_top(s)->quiet)
         return scp_say(s, io, SLICE("E\n"), SCP_LIST_TAIL);
     scp_pop(s);
-    snprintf(s->path, sizeof s->path, "%s", s->command.path);
-    return s->matched ? next(s) : skip_for(s, io, "No such file or directory");
+    if (s->matched)
+        return next(s);
+    snprintf(s->path, sizeof s->path, "%s", s->command.path); /* the pattern, of which none was */
+    return skip_for(s, io, "No such file or directory");
 }
 
 static bool on_list_tail(struct scp_session *s, const struct scp_io *io)

@@ -53,6 +53,7 @@ class Bed:
             t.write("files/" + name, name + "\n")
         os.symlink("../closed/secret", self.files + "/up/out")
         os.symlink("../closed", self.files + "/up/outside")
+        os.symlink("../up/mine", self.files + "/closed/in")
         d.policy("coder", [dict(more, allow=at, commands=["echo hello", "show *"], read_files=[self.files + "/read/**", self.files + "/up/**"],
                                 write_files=self.files + "/up/**", remove_files=self.files + "/up/**", file_megabytes=1),
                            dict(more, allow=at + os.path.dirname(self.repo) + "/**"),
@@ -222,6 +223,7 @@ def sftp(t, bed):
             ("a file that may only be read, to write", 3, (s32(at + "/read/one"), n32(2), n32(0))),
             ("a file that may only be read, to be made empty", 3, (s32(at + "/read/one"), n32(1 | 16), n32(0))),
             ("a link that leads out", 3, (s32(at + "/up/out"), n32(1), n32(0))),
+            ("a link of no pattern to what may be read", 3, (s32(at + "/closed/in"), n32(1), n32(0))),
             ("a file of a folder that leads out", 3, (s32(at + "/up/outside/secret"), n32(1), n32(0))),
             ("a file to be made in a folder that leads out", 3, (s32(at + "/up/outside/new"), n32(2 | 8), n32(0))),
             ("a list of no pattern", 11, (s32(at + "/closed"),)),
@@ -273,7 +275,7 @@ def sftp(t, bed):
     f.seat.end()
 
 
-BEFORE = {"read/one": "read/one\n", "closed/secret": "closed/secret\n", "up/mine": "up/mine\n", "up/out": "closed/secret\n"}
+BEFORE = {"read/one": "read/one\n", "closed/secret": "closed/secret\n", "up/mine": "up/mine\n", "up/out": "closed/secret\n", "closed/in": "up/mine\n"}
 
 
 def tree(at):

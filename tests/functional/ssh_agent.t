@@ -184,7 +184,7 @@ def refused(t):
     key = "SHA256:" + base64.b64encode(hashlib.sha256(b"x").digest()).decode().rstrip("=")
     ssh = {"allow": "ssh://o@h.example.com", "commands": "x", "host_keys": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"}
     for what, secrets, rule in (
-            ("a key sent to a web server", {}, {"allow": "api.example.com", "with": {"bearer": "host"}}),
+            ("a key sent to a web server", {"deploy": {"env": "X"}}, {"allow": "api.example.com", "with": {"bearer": "host"}}),
             ("an agent's key named by a rule itself", {}, dict(ssh, **{"with": {"ssh_key": "host"}})),
             ("an agent's key for another kind of secret", {"k": {"hmac_key": {"key": "host"}}}, dict(ssh, **{"with": {"ssh_key": "deploy"}})),
             ("a fingerprint that is none", {"host": {"ssh_agent": {"key": "SHA256:xyz"}}}, dict(ssh, **{"with": {"ssh_key": "deploy"}})),

@@ -274,6 +274,41 @@ static void test_give_folder(void)
 }
 
 /* What a server may not say ends it. */
+/* A folder that the client does not want is left alone, and what stands beside it comes. */
+static void test_give_unwanted(void)
+{
+    static const char *const names[] = {"no", "next"};
+    static const char *const lines[] = {"scp -r -f /srv/d", "scp -r -f /srv/*"};
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        static const char *const top[] = {"d"};
+        struct play p;
+        begin(&p, lines[i]);
+        CU_ASSERT_FALSE(client(&p, WELL));
+        if (i == 1) {
+            asks_of(&p, SFTP_OPENDIR, "/srv/");
+            CU_ASSERT_FALSE(says_handle(&p, "srv"));
+            asks(&p, SFTP_READDIR);
+            CU_ASSERT_FALSE(says_names(&p, top, 1));
+        }
+        asks_of(&p, SFTP_STAT, "/srv/d");
+        CU_ASSERT_FALSE(says_file(&p, 0040755, 0));
+        asks(&p, SFTP_OPENDIR);
+        CU_ASSERT_FALSE(says_handle(&p, "d"));
+        CU_ASSERT_FALSE(client(&p, WELL));
+        asks(&p, SFTP_READDIR);
+        CU_ASSERT_FALSE(says_names(&p, names, ARRAY_LEN(names)));
+        asks_of(&p, SFTP_STAT, "/srv/d/no");
+        CU_ASSERT_FALSE(says_file(&p, 0040755, 0));
+        asks(&p, SFTP_OPENDIR);
+        CU_ASSERT_FALSE(says_handle(&p, "no"));
+        CU_ASSERT_FALSE(client(&p, SLICE("\1a file has this name\n")));
+        asks(&p, SFTP_CLOSE);
+        CU_ASSERT_FALSE(says_status(&p, SFTP_OK));
+        asks_of(&p, SFTP_STAT, "/srv/d/next");
+        end(&p);
+    }
+}
+
 static void test_give_lies(void)
 {
     static const char more[] = "more than was asked for";
@@ -409,6 +444,7 @@ void tap_suites(void)
     CU_add_test(s, "a file that is got", test_give);
     CU_add_test(s, "one that is shorter than it was", test_give_short);
     CU_add_test(s, "a folder that is got", test_give_folder);
+    CU_add_test(s, "a folder that the client does not want", test_give_unwanted);
     CU_add_test(s, "a server that lies", test_give_lies);
     CU_add_test(s, "a file that is put", test_take);
     CU_add_test(s, "a client that lies", test_take_lies);

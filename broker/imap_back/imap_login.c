@@ -123,7 +123,8 @@ static void on_go_on(struct imap_session *s)
 
 /* ---- the server's answers ---- */
 
-/* Of its words none: what it says of a login that it refuses may be that login. */
+/* Of its words none, nor what a code holds but its name: what it says of a login that it refuses
+ * may be that login. */
 static void on_refusal(struct imap_session *s, const struct imap_answer *a)
 {
     char detail[100];
@@ -132,8 +133,11 @@ static void on_refusal(struct imap_session *s, const struct imap_answer *a)
     if (imap_answer_code(a->text, &code) < 0)
         buf_clear(&code);
     struct slice said = buf_slice(&code);
-    snprintf(detail, sizeof detail, "the server says %s%s%.*s", a->status, said.n ? " " : "",
-             SL(said));
+    ssize_t blank = slice_find(said, ' ');
+    if (blank >= 0)
+        said.n = (size_t)blank;
+    snprintf(detail, sizeof detail, "the server says %s%s%.*s%s", a->status, said.n ? " " : "",
+             SL(said), blank >= 0 ? "]" : "");
     buf_free(&code);
     imap_session_refuse(s,
                         s->state == SESSION_STARTTLS ? "upstream_tls"

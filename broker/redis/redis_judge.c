@@ -214,12 +214,12 @@ static const char *database_argument(const struct redis_judged *j, int i,
 
 /* ---- what shows a password ---- */
 
-/* Parameters of the server's, as CONFIG GET takes them: a pattern that could mean one does. What is
- * said of the login lets nobody compare a guess: it does not come at all. */
+/* Parameters of Redis' and of Valkey's, as CONFIG GET takes them: a pattern that could mean one
+ * does. What is said of the login lets nobody compare a guess: it does not come at all. */
 static const char *parameter_argument(const struct slice *argument)
 {
-    static const char *const passwords[] = {"requirepass", "masterauth", "tls-key-file-pass",
-                                            "tls-client-key-file-pass"};
+    static const char *const passwords[] = {"requirepass", "masterauth", "primaryauth",
+                                            "tls-key-file-pass", "tls-client-key-file-pass"};
     static const char shows[] = "a parameter that holds a password, or a pattern that may mean one";
     size_t n = 0;
     if (argument == NULL)

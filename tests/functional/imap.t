@@ -246,7 +246,7 @@ def more(t, server):
     """Other logins, bounds, and servers of no good. Each has a name of its own."""
     liars, speakers = fakes(), spoken()
     rules = [allow(host=host) for _, host, _, _ in liars] + [allow(host=host, allow_plaintext=True) for _, host, _, _ in speakers]
-    rules += [allow(host="echo.example.com", allow_plaintext=True, **{"with": {"imap_login": "quotes"}}), allow(host="login.example.com", **{"with": {"imap_login": "login"}}), allow(host="wrong.example.com", **{"with": {"imap_login": "wrong"}}),
+    rules += [allow(host="echo.example.com", allow_plaintext=True, **{"with": {"imap_login": "quotes"}}), allow(host="code.example.com", allow_plaintext=True, **{"with": {"imap_login": "quotes"}}), allow(host="login.example.com", **{"with": {"imap_login": "login"}}), allow(host="wrong.example.com", **{"with": {"imap_login": "wrong"}}),
               allow(host="token.example.com", allow_plaintext=True, **{"with": {"imap_login": "token"}}), allow(host="bare.example.com"),
               allow(host="few.example.com", session_commands=3), allow(host="small.example.com", megabytes=1), allow(host="short.example.com", seconds=3)]
     d = bed(t, "more", rules, server, "login.example.com", "wrong.example.com", "bare.example.com", "few.example.com", "small.example.com", "short.example.com")
@@ -254,9 +254,10 @@ def more(t, server):
         d.secret(name + "_word", word)
         d.secrets[name] = {"imap_login": {"user": imap.USER, "password": name + "_word", "auth": auth}}
     echo = imap.Scripted(GREETING, DONE, b'TAG NO [AUTHENTICATIONFAILED] LOGIN "u" "an\\\\other\\"4711": no\r\n')
+    code = imap.Scripted(GREETING, DONE, b"TAG NO [PERMANENTFLAGS (word-4711)] no\r\n")
     token = imap.Scripted(GREETING, DONE, b"+ \r\n", b"TAG OK x\r\n", DONE, b"TAG OK bye\r\n")
     d.resolve.update({host + ":143": fake.address for _, host, fake, _ in liars + speakers})
-    d.resolve.update({"token.example.com:143": token.address, "echo.example.com:143": echo.address})
+    d.resolve.update({"token.example.com:143": token.address, "echo.example.com:143": echo.address, "code.example.com:143": code.address})
     d.extra["limits"] = {"tunnel_seconds": 1}  # of WebSockets
     box = durward.Sandbox(d)
     t.ok(last(box, "b NOOP", host="login.example.com").startswith("b OK"), "auth: login")
@@ -267,6 +268,8 @@ def more(t, server):
     said = last(box, host="echo.example.com")
     t.ok(said.startswith("a NO") and "the server says NO [AUTHENTICATIONFAILED]: upstream_login" in said and "4711" not in said, "a server that says a login that it refuses", said)
     t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says NO [AUTHENTICATIONFAILED]"], "of which nothing is on record but its code")
+    said = last(box, host="code.example.com")
+    t.ok("the server says NO [PERMANENTFLAGS]: upstream_login" in said and "4711" not in said, "a server that says it in a code", said)
     for what, host, fake, code in liars:
         said = last(box, host=host)
         t.ok(code in said and not any(b"AUTH" in s.upper() or b"LOGIN" in s.upper() for s in fake.said), what, said + repr(fake.said)[:200])

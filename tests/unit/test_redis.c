@@ -489,6 +489,8 @@ static void test_passwords(void)
                                       "CONFIG GET [r]equirepass",
                                       "CONFIG GET \\requirepass",
                                       "CONFIG GET save masterauth",
+                                      "CONFIG GET primaryauth",
+                                      "CONFIG GET primary*",
                                       "CONFIG GET save tls-key-file*",
                                       "CONFIG GET ~",
                                       "ACL LIST",

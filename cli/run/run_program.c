@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { INTERPRETERS_MAX = 4, LINE = 512 };
+enum { INTERPRETERS_MAX = 4, LINKS_MAX = 8, LINE = 512 };
 
 static bool within(const char *inner, const char *outer)
 {
@@ -121,19 +121,57 @@ static int bind_package(struct run_request *r, const char *path, struct err *err
     return bind_at(r, environment_of(folder) ? folder : path, err);
 }
 
-/* An interpreter of its own folder comes with its library beside it; ~/.local is no such folder. */
-static int bind_interpreter(struct run_request *r, const char *real, struct err *err)
+/* The folder of its own in whose bin an interpreter lies, and whose library it comes with. A user's
+ * home, ~/.local and /opt are no such folders. */
+static bool is_own_folder(const char *path, char folder[PATH_MAX])
 {
-    char folder[PATH_MAX], lib[PATH_MAX + 8];
+    char lib[PATH_MAX + 8];
     const char *home = getenv("HOME");
     size_t n = home ? strlen(home) : 0;
-    snprintf(folder, sizeof folder, "%s", real);
-    if (!cut_behind(folder, "/bin/") || strcmp(folder, "") == 0)
-        return bind_at(r, real, err);
-    bool shared = home && (within(home, folder) ||
-                           (strncmp(folder, home, n) == 0 && strcmp(folder + n, "/.local") == 0));
+    snprintf(folder, PATH_MAX, "%s", path);
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL || slash == folder || (up == 1 && strcmp(slash, "/bin") != 0))
+            return false;
+        *slash = 0;
+    }
+    if (strrchr(folder, '/') == folder || strstr(folder, "/../") ||
+        (home && (within(home, folder) ||
+                  (strncmp(folder, home, n) == 0 && strcmp(folder + n, "/.local") == 0))))
+        return false;
     snprintf(lib, sizeof lib, "%s/lib", folder);
-    return bind_at(r, !shared && access(lib, F_OK) == 0 ? folder : real, err);
+    return access(lib, F_OK) == 0;
+}
+
+/* What the link at `path` says, from where it lies. False: it is none, or does not fit. */
+static bool next_link(const char *path, char to[PATH_MAX])
+{
+    char word[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    ssize_t n = readlink(path, word, sizeof word - 1);
+    if (n <= 0 || slash == NULL)
+        return false;
+    word[n] = 0;
+    int len = word[0] == '/' ? snprintf(to, PATH_MAX, "%s", word)
+                             : snprintf(to, PATH_MAX, "%.*s/%s", (int)(slash - path), path, word);
+    return len > 0 && len < PATH_MAX;
+}
+
+/* The interpreter with its folder, at each name by which links lead to it: an environment's python
+ * is a link to that of an installation, whose folder may be a link to the one of its newest
+ * version. */
+static int bind_interpreter(struct run_request *r, const char *path, struct err *err)
+{
+    char at[PATH_MAX], next[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
+    if (realpath(path, real) == NULL)
+        return err_sys(err, "%s", path);
+    snprintf(at, sizeof at, "%s", path);
+    for (int i = 0; i < LINKS_MAX && !is_writable(r, at) && next_link(at, next); i++) {
+        if (is_own_folder(next, folder) && bind_at(r, folder, err) < 0)
+            return -1;
+        memcpy(at, next, sizeof at);
+    }
+    return bind_at(r, is_own_folder(real, folder) ? folder : real, err);
 }
 
 /* Of "#!/usr/bin/env -S node --x" and of "#!/venv/bin/python": which program. "" where there is
@@ -186,7 +224,7 @@ int run_program_bind(const char *name, struct run_request *r, char to[PATH_MAX],
             break;
         if (realpath(path, real) == NULL)
             return err_sys(err, "%s", path);
-        if (bind_package(r, path, err) < 0 || bind_interpreter(r, real, err) < 0)
+        if (bind_package(r, path, err) < 0 || bind_interpreter(r, path, err) < 0)
             return -1;
     }
     return 0;

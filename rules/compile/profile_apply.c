@@ -171,7 +171,7 @@ static void use(const struct profile_into *into, const struct source_of_key *s)
 
 static int none_there(const struct profile *p, const struct node *model, struct err *err)
 {
-    char names[300] = "", first[80] = "";
+    char names[400] = "", first[80] = "";
     size_t n = json_array_size(model->value);
     const char *login = profile_login(p);
     char other[200] = "";
@@ -185,13 +185,16 @@ static int none_there(const struct profile *p, const struct node *model, struct 
                  "; or let it log in by itself, inside: durward run --login-inside");
     for (size_t i = 0; i < n; i++) {
         struct source_of_key s;
+        struct node from;
         source_at(model, i, &s);
+        bool also = node_get(&s.at, "from", &from);
         size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%.60s",
+        snprintf(names + used, sizeof names - used, "%s%.60s%s%.60s%s",
                  i == 0       ? ""
                  : i == n - 1 ? " or "
                               : ", ",
-                 first_of(s.env.value));
+                 first_of(s.env.value), also ? " (or " : "", also ? first_of(from.value) : "",
+                 also ? ")" : "");
         if (i == 0)
             snprintf(first, sizeof first, "%.60s", s.secret);
     }

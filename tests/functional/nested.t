@@ -139,6 +139,24 @@ def pulled(t, s):
          [(q.method, q.path, str(q.status)) for q in images.requests], s.d.kinds("denied"))
     t.ok("Durward denied this request" in r.stdout and not [q for q in images.requests if q.method not in ("GET", "HEAD")], "and podman push is refused", r.stdout)
     s.scanner.search(r.stdout + r.stderr, "output")
+    docker_pull(t, s, images, token)
+
+
+def docker_pull(t, s, images, token):
+    """Docker's own client, whose engine is inside as well: podman's service."""
+    docker = shutil.which("docker")
+    if not docker or not os.path.realpath(docker).startswith("/usr/"):
+        t.skip("docker pull", "docker is not installed below /usr, and nothing is bound into such a sandbox")
+        return
+    before = len(images.requests)
+    r = s.d.run(["sh", "-c", "export DOCKER_HOST=unix:///tmp/engine; podman system service -t 60 $DOCKER_HOST & for i in $(seq 100); do "
+                 "[ -S /tmp/engine ] && break; sleep 0.1; done; docker pull -q %s/acme/widget:1 && docker image ls -q | wc -l; "
+                 "docker push %s/acme/widget:1 2>&1 | tail -1; kill $!" % (IMAGES, IMAGES)], ["--policy", "pulls", "--no-bind"], timeout=90)
+    asked = images.requests[before:]
+    t.ok("%s/acme/widget:1\n1\n" % IMAGES in r.stdout and [q for q in asked if "Bearer " + token == q.get("authorization")],
+         "docker pull", r.stdout, r.stderr, [(q.method, q.path, str(q.status)) for q in asked])
+    t.ok(asked and {q.method for q in asked} <= {"GET", "HEAD"}, "and docker push writes nothing", r.stdout, r.stderr)
+    s.scanner.search(r.stdout + r.stderr, "output")
 
 
 def chromium(t, s, c, box):

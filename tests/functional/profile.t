@@ -158,6 +158,22 @@ def binds(t, s):
     t.ok(r.returncode == 125 and "the folder of" in r.stderr, "the profiles' folder is given to no sandbox", r.stderr)
 
 
+def interpreters(t, s):
+    """As pip and uv make environments: their python is a link to an installation's, by a folder that is a link itself; what
+    that one needs lies beside it."""
+    at = t.mkdir("d/environments")
+    for name in ("new/bin", "new/lib", "venv/bin"):
+        t.mkdir("d/environments/" + name)
+    shutil.copy("/bin/sh", os.path.join(at, "new/bin/run3"))
+    t.write("d/environments/new/lib/kept", "kept\n")
+    t.write("d/environments/venv/pyvenv.cfg", "")
+    for link, to in (("line", "new"), ("new/bin/run", "run3"), ("venv/bin/python", "run"), ("venv/bin/run", at + "/line/bin/run")):
+        os.symlink(to, os.path.join(at, link))
+    t.write("d/environments/venv/bin/toy", "#!%s/venv/bin/python\nread -r x <%s/line/lib/kept; echo found $x\n" % (at, at), 0o755)
+    r = s.run("toy", env={"PATH": "%s/venv/bin:%s" % (at, s.d.env["PATH"])})
+    t.eq((r.returncode, r.stdout), (0, "found kept\n"), "an environment's interpreter comes with its installation") or t.diag(r.stderr)
+
+
 def removes(t, s):
     r = s.run("--", "sh", "-c", "mkdir -p ~/go/mod/x && touch ~/go/mod/x/f && chmod -R a-w ~/go", flags=["--profile", "toy", "--home", "modules"])
     t.eq(r.returncode, 0, "a home with folders that cannot be written")
@@ -190,7 +206,7 @@ def words(t, s):
 
 def missing(t, s):
     r = s.run("toy", env={"TOY_KEY": ""})
-    t.ok(r.returncode == 125 and "export TOY_KEY" in r.stderr and "secrets: { toy: { file:" in r.stderr,
+    t.ok(r.returncode == 125 and "export TOY_KEY (or OLD_TOY_KEY) before" in r.stderr and "secrets: { toy: { file:" in r.stderr,
          "a key that is not there: what to do", r.stderr)
     r = s.run("toy", "call", env={"TOY_KEY": "", "OLD_TOY_KEY": s.secret.decode()})
     t.has(r.stdout, '"called"', "the second variable counts too")
@@ -348,7 +364,7 @@ def ordinary(t):
 def main(t):
     s = Toy(t)
     key = t.part(runs, t, s)
-    for part in (words, binds, removes, missing, kept_apart):
+    for part in (words, binds, interpreters, removes, missing, kept_apart):
         t.part(part, t, s)
     name = t.part(locked, t, s)
     t.part(renewed, t, s, key, name)

@@ -1,6 +1,10 @@
 #!/usr/bin/python3 -B
-"""curl, wget and gh inside one sandbox, each with the proxy variables and with none; glab, by GitLab's preset."""
+"""curl, wget and gh inside one sandbox, each with the proxy variables and with none; gh and glab by the presets of GitHub and
+GitLab, at the vendor's host and at a company's."""
+import base64
+import json
 import os
+import re
 import shutil
 import sys
 
@@ -57,6 +61,90 @@ class Lab:
             conn.reply(req, 200, self.answers.get(path, []))
 
 
+HUB = ("gh api user --jq .login && gh api graphql -f query='{viewer{login}}' --jq .data.viewer.login && gh repo view acme/door --json "
+       "nameWithOwner --jq .nameWithOwner && gh issue list -R acme/door --json title --jq .[].title && gh run list -R acme/door && "
+       "gh workflow list -R acme/door && gh secret list -R acme/door && gh release upload v1 door.txt -R acme/door && "
+       "gh release download v1 -R acme/door -p kept.txt -O -; echo status $?")
+
+
+class Hub:
+    """GitHub's APIs, as far as gh asks for them; what was uploaded lies on another host."""
+
+    def __init__(self, host, files):
+        api, self.top = ("https://" + host, "") if host.startswith("api.") else ("https://%s/api/v3" % host, "/api/v3")
+        asset = api + "/repos/acme/door/releases/assets/5"
+        door = {"id": "R", "name": "door", "nameWithOwner": "acme/door", "owner": {"login": "acme"}, "hasIssuesEnabled": True,
+                "issues": {"nodes": [{"title": "by-gh"}], "totalCount": 1, "pageInfo": {"hasNextPage": False, "endCursor": ""}}}
+        upload = "https://uploads.github.com" if host.startswith("api.") else "https://%s/api/uploads" % host
+        release = {"id": 9, "tag_name": "v1", "upload_url": upload + "/repos/acme/door/releases/9/assets{?name,label}",
+                   "assets": [{"id": 5, "name": "kept.txt", "url": asset, "size": 5}]}
+        self.graph = {"viewer": {"login": "octo"}, "repository": door}
+        self.answers = {"/user": {"login": "octo"}, "/repos/acme/door/releases/tags/v1": release, "/repos/acme/door/releases/9": release,
+                        "/repos/acme/door/actions/runs": {"total_count": 0, "workflow_runs": []},
+                        "/repos/acme/door/actions/workflows": {"total_count": 0, "workflows": []},
+                        "/repos/acme/door/actions/secrets": {"total_count": 0, "secrets": []},
+                        "/repos/acme/door": {"id": 1, "name": "door", "full_name": "acme/door", "owner": {"login": "acme"}}}
+        self.files = files
+
+    def __call__(self, req, conn):
+        path = req.path.removeprefix(self.top)
+        if path in ("/graphql", "/api/graphql"):
+            query = json.loads(req.body)["query"]
+            told = {k: v for k, v in self.graph.items() if re.search(r"[{\s]%s[({]" % k, query)}
+            if "release(" in query:
+                told["repository"] = {"release": {"databaseId": 9, "isDraft": False}}
+            told.update({k: {"fields": []} for k in re.findall(r"(\w+): ?__type", query)})  # which version it is
+            conn.reply(req, 200, {"data": told})
+        elif path.endswith("/assets/5"):
+            conn.reply(req, 302, b"", headers=[("Location", self.files)])
+        elif req.method == "POST":
+            conn.reply(req, 201, {"id": 6, "name": "door.txt", "state": "uploaded"})
+        elif path == "/_codeload/kept":
+            conn.reply(req, 200, b"kept\n", kind="application/octet-stream")
+        else:
+            conn.reply(req, 200 if path in self.answers else 404, self.answers.get(path, {"message": "Not Found"}))
+
+
+def hub(t):
+    """gh, at GitHub and at GitHub Enterprise Server, with the one line that such a server takes."""
+    if not shutil.which("gh"):
+        t.skip("gh by the preset", "gh is not installed")
+        return
+    d, scanner = durward.Durward(t, "hub"), scan.Scanner()
+    secret, corp = scan.canary("ghp_"), "github.corp.example"
+    scanner.add("github", secret)
+    d.secret("github", secret, kind="github-pat")
+    t.write("hub/work/door.txt", "kept\n")
+    files = "objects.githubusercontent.com"
+    doubles = {h: origin.Origin(t, d.ca, h, Hub(corp if h == corp else "api.github.com",
+                                                "https://%s/_codeload/kept" % (corp if h == corp else files)))
+               for h in ("api.github.com", "uploads.github.com", files, corp)}
+    for host, o in doubles.items():
+        d.origin(host, o)
+    d.policy("hub", [{"use": "github", "secret": "github"}, {"use": "github", "secret": "github", "preset_hosts": corp}],
+             {"TOKEN": "{{placeholder github}}", "GH_NO_UPDATE_NOTIFIER": "1"})
+    for host, hosts, name in (("github.com", ("api.github.com", "uploads.github.com"), "GH_TOKEN"), (corp, (corp,), "GH_ENTERPRISE_TOKEN")):
+        r = d.run(["sh", "-c", "export GH_HOST=%s %s=$TOKEN; %s" % (host, name, HUB)], ["--policy", "hub"], timeout=60)
+        t.ok(r.stdout.split() == ["octo", "octo", "acme/door", "by-gh", "kept", "status", "0"], "gh at %s, by its preset" % host, r.stdout,
+             r.stderr, *["%s %s %s" % (q.method, q.path, q.status) for h in hosts for q in doubles[h].requests])
+        asked = [q for h in hosts for q in doubles[h].requests]
+        wrong = [q.path for q in asked if len(q.credentials()) != 1 or not carried(q.get("authorization"), secret.decode())]
+        t.ok(len(asked) >= 10 and not wrong, "the token arrives once in each of its %d requests" % len(asked), wrong)
+        for text in (r.stdout, r.stderr):
+            scanner.search(text, "output")
+    t.eq([q.credentials() for q in doubles[files].requests], [[]], "and not where the vendor's files lie")
+    t.eq([x.get("code") for x in d.kinds("denied")], [], "none is refused")
+    scanner.tree(d.work)
+    scanner.tree(d.audit_dir)
+    t.ok(not scanner.hits, "no secret in outputs and records", *scanner.report())
+
+
+def carried(field, key):
+    """As a token, or as the password of a login."""
+    word, _, value = (field or "").partition(" ")
+    return value == key if word.lower() in ("bearer", "token") else base64.b64decode(value).decode() == "x-access-token:" + key
+
+
 def glab(t):
     program = shutil.which("glab") or os.path.join(durward.clients_dir(), "bin/glab")
     if not os.path.exists(program):
@@ -97,6 +185,7 @@ def glab(t):
 
 def main(t):
     t.part(glab, t)
+    t.part(hub, t)
     s = scene.Scene(t)
     box = durward.Sandbox(s.d)
     outputs = []

@@ -48,7 +48,7 @@ static void built_in(void)
         CU_ASSERT_TRUE(profile_about(p)[0] != 0);
         profile_free(p);
     }
-    CU_ASSERT_EQUAL(n, 11);
+    CU_ASSERT_EQUAL(n, 12);
     CU_ASSERT_PTR_NULL(profile_text("none"));
 }
 

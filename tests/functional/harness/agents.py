@@ -64,7 +64,8 @@ class Agent:
     @property
     def caller_key(self):
         """The variable in which the caller of its profile has the key."""
-        return {"CODEX_API_KEY": "OPENAI_API_KEY", "COPILOT_PROVIDER_API_KEY": "OPENAI_API_KEY"}.get(self.key, self.key)
+        return {"CODEX_API_KEY": "OPENAI_API_KEY", "COPILOT_PROVIDER_API_KEY": "OPENAI_API_KEY",
+                "LLM_API_KEY": "OPENAI_API_KEY"}.get(self.key, self.key)
 
     def shell(self, after=""):
         """Its settings, what it knows of the key, the program, and what comes after it."""
@@ -103,9 +104,12 @@ AGENTS = (
            "--test-cmd", "sh task.sh", "--no-show-model-warnings", "--message", PROMPT, "door.txt"],
           env={"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
     Agent("openhands", "openai", "LLM_API_KEY", "bin/openhands",
-          ["--headless", "--override-with-envs", "-t", PROMPT],
-          env={"LLM_MODEL": "openai/gpt-4o", "LLM_BASE_URL": "https://api.openai.com/v1",
-               "LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
+          ["--override-with-envs", "--headless", "-t", PROMPT],
+          env={"LLM_MODEL": "openai/gpt-5", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
+    Agent("goose", "openai", "OPENAI_API_KEY", "node_modules/@aaif/goose-binary-linux-%s/bin/goose" % CPU,
+          ["run", "--no-session", "-t", PROMPT],
+          env={"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "gpt-5", "GOOSE_DISABLE_KEYRING": "1",
+               "GOOSE_TELEMETRY_ENABLED": "false"}),
 )
 
 

@@ -8,10 +8,13 @@ static void front_accept(struct front *f, const struct authority *at, int fd)
     postgres_client_new(f->self, at, fd);
 }
 
-static int front_loaded(struct front *f, struct slice key UNUSED, struct err *err UNUSED)
+static int front_loaded(struct front *f, struct slice key UNUSED, struct err *err)
 {
     static struct postgres_front s;
     s.front = f;
+    s.cache = statement_cache_new();
+    if (s.cache == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
     LIST_INIT(&s.clients);
     f->self = &s;
     return 0;

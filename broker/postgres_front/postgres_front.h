@@ -9,7 +9,7 @@
 #include "postgres_message.h"
 #include "postgres_rule.h"
 #include "postgres_startup.h"
-#include "statement.h"
+#include "statement_cache.h"
 
 #include <sys/queue.h>
 
@@ -24,6 +24,7 @@ enum {
 
 struct postgres_front {
     struct front *front;
+    struct statement_cache *cache;
     size_t n_clients;
     LIST_HEAD(, postgres_client) clients;
 };

@@ -39,7 +39,7 @@ static bool is_bounded(const struct statement_bounds *b)
 static const char *judge(struct postgres_client *c, struct slice text)
 {
     struct statement s;
-    statement_read(text, &s);
+    (void)statement_cache_read(c->of->cache, text, &s);
     const char *why = statement_refusal(&s, &c->bounds);
     if (why == NULL && is_bounded(&c->bounds))
         why = postgres_answers_judge(&c->answers, text, buf_len(&c->up));

@@ -1,6 +1,6 @@
 /* What statements do: two lists of the tree, of what undoes a rule and of what clients say every
  * day (tests/statements), and fingerprints, in which no value stands. */
-#include "statement.h"
+#include "statement_cache.h"
 
 #include "tap_main.h"
 
@@ -198,6 +198,83 @@ static void test_functions(void)
         CU_ASSERT(!statement_function_ok(slice_str(bad[i])));
 }
 
+/* What is remembered of a statement says the same as reading it, of the same text and of one with
+ * other numbers. */
+static struct statement_cache *cache;
+
+static bool same(struct slice text)
+{
+    struct statement a, b;
+    (void)statement_cache_read(cache, text, &a);
+    statement_read(text, &b);
+    return a.classes == b.classes && a.marks == b.marks && a.refused == b.refused &&
+           strcmp(a.fingerprint, b.fingerprint) == 0;
+}
+
+static bool is_cached_rightly(char letter UNUSED, struct slice text)
+{
+    char other[4096];
+    bool right = same(text) && same(text);
+    for (unsigned by = 1; by < 10; by += 4) {
+        for (size_t i = 0; i < text.n; i++) {
+            bool digit = text.p[i] >= '0' && text.p[i] <= '9';
+            other[i] = digit ? (char)('0' + (unsigned)(text.p[i] - '0' + by) % 10) : text.p[i];
+        }
+        right = right && same((struct slice){other, text.n});
+    }
+    return right;
+}
+
+static void test_cache(void)
+{
+    static const struct {
+        const char *a, *b;
+        bool known;
+    } rows[] = {
+        {"SELECT a FROM t WHERE b = 7;", "SELECT a FROM t WHERE b = 123456789;", true},
+        {"update t set a = a + -12 where b in (1, 2)", "update t set a = a + -0 where b in (9, 44)",
+         true},
+        {"insert into t values (1, 'x 1')", "insert into t values (22, 'x 1')", true},
+        {"insert into t values (1, 'x 1')", "insert into t values (1, 'x 2')", false},
+        {"select \"a 1\" from t", "select \"a 2\" from t", false},
+        {"select a1, $1 from t2", "select a2, $1 from t2", false},
+        {"select $1", "select $2", false},
+        {"select 1.5", "select 2.5", false},
+        {"select 1234567890", "select 1234567891", false},
+        {"select '{}'::int[3]", "select '{}'::int[4]", false},
+        {"select 1::float(3)", "select 1::float(44)", false},
+        {"select current_timestamp(1)", "select current_timestamp(2)", false},
+        {"select localtime (1)", "select localtime (2)", false},
+        {"select CURRENT_TIME\n(1)", "select CURRENT_TIME\n(2)", false},
+        {"select localtimestamp(1)", "select localtimestamp(2)", false},
+        {"insert into t values (1, CURRENT_TIMESTAMP)",
+         "insert into t values (2, CURRENT_TIMESTAMP)", true},
+        {"select 1::numeric(3, 1)", "select 1::numeric(4, 1)", true},
+        {"select 1::varchar(3), interval '1' second (3)",
+         "select 2::varchar(4), interval '1' second (4)", true},
+        {"select E'\\' , 1", "select E'\\' , 2", false},
+        {"select $x$ 1 $x$", "select $x$ 2 $x$", false},
+        {"select a -- 1", "select a -- 2", false},
+        {"select a /* 1 */", "select a /* 2 */", false},
+        {"select 1; fetch 1 from c", "select 1; fetch 2 from c", false},
+        {"fetch 1 from c", "fetch 2 from c", false},
+        {"fetch 1 from c", "fetch 1 from c", true},
+        {"BEGIN", "BEGIN", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct statement s;
+        cache = statement_cache_new();
+        CU_ASSERT(!statement_cache_read(cache, slice_str(rows[i].a), &s));
+        CU_ASSERT_EQUAL(statement_cache_read(cache, slice_str(rows[i].b), &s), rows[i].known);
+        CU_ASSERT(same(slice_str(rows[i].a)) && same(slice_str(rows[i].b)));
+        statement_cache_free(cache);
+    }
+    cache = statement_cache_new();
+    CU_ASSERT(each_line("postgres_escapes", is_cached_rightly) >= 300);
+    CU_ASSERT(each_line("postgres_ordinary", is_cached_rightly) >= 150);
+    statement_cache_free(cache);
+}
+
 void suite_statement(void)
 {
     CU_pSuite s = CU_add_suite("statement", NULL, NULL);
@@ -208,6 +285,7 @@ void suite_statement(void)
     CU_add_test(s, "fingerprints", test_fingerprints);
     CU_add_test(s, "bounds", test_bounds);
     CU_add_test(s, "functions", test_functions);
+    CU_add_test(s, "what is remembered", test_cache);
 }
 
 void tap_suites(void)

@@ -97,6 +97,7 @@ static const struct {
     {"CLOSED", CODE_BARE},
     {"HIGHESTMODSEQ", CODE_NUMBERS},
     {"NOMODSEQ", CODE_BARE},
+    {"MODIFIED", CODE_NUMBERS},
     {"BADCHARSET", CODE_BARE},
     {"PARSE", CODE_BARE},
     {"ALERT", CODE_BARE},
@@ -269,6 +270,31 @@ static bool put_count(struct slice s, struct buf *out)
     return true; /* another: dropped */
 }
 
+/* "(EARLIER) 3:5,7" */
+static bool put_vanished(struct slice s, struct buf *out)
+{
+    struct slice set;
+    bool earlier = slice_istarts(s, SLICE(" (EARLIER)"));
+    if (earlier)
+        s = (struct slice){s.p + 10, s.n - 10};
+    return imap_take(&s, ' ') && imap_take_set(&s, &set) && slice_trim(s).n == 0 &&
+           buf_printf(out, "* VANISHED%s %.*s\r\n", earlier ? " (EARLIER)" : "", SL(set)) == 0;
+}
+
+/* Of what is carried, if there is any. */
+static bool put_enabled(struct slice s, struct buf *out)
+{
+    static const char *const known[] = {"CONDSTORE", "QRESYNC"};
+    struct slice word;
+    size_t had = buf_len(out);
+    while (imap_take(&s, ' ') && imap_take_atom(&s, &word))
+        for (size_t i = 0; i < ARRAY_LEN(known); i++)
+            if (slice_ieq_str(word, known[i]) &&
+                buf_printf(out, "%s %s", buf_len(out) > had ? "" : "* ENABLED", known[i]) < 0)
+                return false;
+    return buf_len(out) == had || buf_append(out, "\r\n", 2) == 0;
+}
+
 static int put_data(struct slice s, const struct imap_terms *t, struct buf *out)
 {
     struct slice flags;
@@ -282,6 +308,10 @@ static int put_data(struct slice s, const struct imap_terms *t, struct buf *out)
         ok = put_list(s, "LSUB", t, out, &hidden);
     else if (imap_take_word(&s, "STATUS"))
         ok = put_status(s, t, out, &hidden);
+    else if (imap_take_word(&s, "VANISHED"))
+        ok = put_vanished(s, out);
+    else if (imap_take_word(&s, "ENABLED"))
+        ok = put_enabled(s, out);
     else if (imap_take_word(&s, "NAMESPACE"))
         ok = put_namespace(s, t, out);
     else if (imap_take_word(&s, "FLAGS"))
@@ -310,10 +340,17 @@ void imap_server_read(struct slice s, struct imap_server *ret)
     static const struct {
         const char *name;
         unsigned bit;
-    } all[] = {{"IDLE", IMAP_HAS_IDLE},           {"UIDPLUS", IMAP_HAS_UIDPLUS},
-               {"MOVE", IMAP_HAS_MOVE},           {"SPECIAL-USE", IMAP_HAS_SPECIAL_USE},
-               {"NAMESPACE", IMAP_HAS_NAMESPACE}, {"UNSELECT", IMAP_HAS_UNSELECT},
-               {"CHILDREN", IMAP_HAS_CHILDREN}};
+    } all[] = {{"IDLE", IMAP_HAS_IDLE},
+               {"UIDPLUS", IMAP_HAS_UIDPLUS},
+               {"MOVE", IMAP_HAS_MOVE},
+               {"SPECIAL-USE", IMAP_HAS_SPECIAL_USE},
+               {"NAMESPACE", IMAP_HAS_NAMESPACE},
+               {"UNSELECT", IMAP_HAS_UNSELECT},
+               {"CHILDREN", IMAP_HAS_CHILDREN},
+               {"ENABLE", IMAP_HAS_ENABLE},
+               {"CONDSTORE", IMAP_HAS_CONDSTORE},
+               {"QRESYNC", IMAP_HAS_QRESYNC},
+               {"LIST-STATUS", IMAP_HAS_LIST_STATUS}};
     struct slice word;
     *ret = (struct imap_server){.has = 0};
     for (; s.n > 0; s = (struct slice){s.p + word.n, s.n - word.n}) {

@@ -95,6 +95,19 @@ static bool one_set(struct imap_command *c, struct slice *s, const struct imap_t
            imap_say_slice(c, set);
 }
 
+static bool status_items(struct imap_command *c, struct slice *s);
+
+/* What needs more than the list's own verb. */
+static bool on_listed(struct imap_command *c, struct slice *s, const char *word)
+{
+    if (strcmp(word, "HIGHESTMODSEQ") == 0)
+        c->wants |= IMAP_HAS_CONDSTORE;
+    if (strcmp(word, "STATUS") != 0)
+        return true;
+    c->wants |= IMAP_HAS_LIST_STATUS;
+    return imap_take(s, ' ') && imap_say(c, " ") && status_items(c, s);
+}
+
 static bool words(struct imap_command *c, struct slice *s, const char *const *list, size_t n)
 {
     if (!imap_take(s, '(') || !imap_say(c, "("))
@@ -105,7 +118,7 @@ static bool words(struct imap_command *c, struct slice *s, const char *const *li
             i++;
         if (i == n)
             return imap_refuse(c, "imap_command", "a word of it that is not carried");
-        if (!imap_say(c, list[i]))
+        if (!imap_say(c, list[i]) || !on_listed(c, s, list[i]))
             return false;
         if (s->n > 0 && s->p[0] != ')' && (!imap_take(s, ' ') || !imap_say(c, " ")))
             return false;
@@ -113,11 +126,26 @@ static bool words(struct imap_command *c, struct slice *s, const char *const *li
     return imap_say(c, ")");
 }
 
+static bool status_items(struct imap_command *c, struct slice *s)
+{
+    static const char *const items[] = {"MESSAGES",    "RECENT", "UIDNEXT",
+                                        "UIDVALIDITY", "UNSEEN", "HIGHESTMODSEQ"};
+    return words(c, s, items, ARRAY_LEN(items));
+}
+
 static bool status_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
 {
-    static const char *const items[] = {"MESSAGES", "RECENT", "UIDNEXT", "UIDVALIDITY", "UNSEEN"};
-    return folder(c, s, t) && imap_take(s, ' ') && imap_say(c, " ") &&
-           words(c, s, items, ARRAY_LEN(items));
+    return folder(c, s, t) && imap_take(s, ' ') && imap_say(c, " ") && status_items(c, s);
+}
+
+static bool select_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
+{
+    return folder(c, s, t) && (s->n == 0 || imap_changes_select(c, s));
+}
+
+static bool enable_args(struct imap_command *c, struct slice *s, const struct imap_terms *t UNUSED)
+{
+    return imap_changes_enable(c, s);
 }
 
 /* Where and for what; whatever is answered, only names that the rule has come back. */
@@ -139,7 +167,7 @@ static bool list_names(struct imap_command *c, struct slice *s)
 static bool list_args(struct imap_command *c, struct slice *s, const struct imap_terms *t UNUSED)
 {
     static const char *const selects[] = {"SUBSCRIBED", "SPECIAL-USE"};
-    static const char *const returns[] = {"SUBSCRIBED", "CHILDREN", "SPECIAL-USE"};
+    static const char *const returns[] = {"SUBSCRIBED", "CHILDREN", "SPECIAL-USE", "STATUS"};
     bool lsub = c->verb == IMAP_VERB_LSUB;
     if (!lsub && s->n > 1 && s->p[1] == '(' &&
         (!imap_take(s, ' ') || !imap_say(c, " ") || !words(c, s, selects, ARRAY_LEN(selects))))
@@ -197,6 +225,8 @@ static bool store_args(struct imap_command *c, struct slice *s, const struct ima
     struct slice set;
     if (!imap_take(s, ' ') || !imap_take_set(s, &set) || !imap_say(c, " ") ||
         !imap_say_slice(c, set))
+        return false;
+    if (s->n > 1 && s->p[1] == '(' && !imap_changes_store(c, s))
         return false;
     if (!imap_take(s, ' ') || !imap_say(c, " "))
         return false;
@@ -313,11 +343,12 @@ static const struct grammar grammars[IMAP_VERBS] = {
     [IMAP_VERB_NOOP] = {"NOOP", nothing, 0, false},
     [IMAP_VERB_CHECK] = {"CHECK", nothing, 0, false},
     [IMAP_VERB_NAMESPACE] = {"NAMESPACE", nothing, 0, false},
+    [IMAP_VERB_ENABLE] = {"ENABLE", enable_args, 0, false},
     [IMAP_VERB_LIST] = {"LIST", list_args, 0, false},
     [IMAP_VERB_LSUB] = {"LSUB", list_args, 0, false},
     [IMAP_VERB_STATUS] = {"STATUS", status_args, 0, false},
-    [IMAP_VERB_SELECT] = {"SELECT", one_folder, 0, false},
-    [IMAP_VERB_EXAMINE] = {"EXAMINE", one_folder, 0, false},
+    [IMAP_VERB_SELECT] = {"SELECT", select_args, 0, false},
+    [IMAP_VERB_EXAMINE] = {"EXAMINE", select_args, 0, false},
     [IMAP_VERB_CLOSE] = {"CLOSE", nothing, 0, false},
     [IMAP_VERB_UNSELECT] = {"UNSELECT", nothing, 0, false},
     [IMAP_VERB_SEARCH] = {"SEARCH", imap_search_args, 0, true},
@@ -350,7 +381,7 @@ int imap_command_show(const struct imap_command *c, struct slice name, struct bu
     return name.n == 0 ? 0 : (buf_append(out, "/", 1) < 0 ? -1 : buf_append_slice(out, name));
 }
 
-unsigned imap_verb_wants(const struct imap_command *c)
+static unsigned verb_wants(const struct imap_command *c)
 {
     switch (c->verb) {
     case IMAP_VERB_IDLE:
@@ -359,6 +390,8 @@ unsigned imap_verb_wants(const struct imap_command *c)
         return IMAP_HAS_MOVE;
     case IMAP_VERB_NAMESPACE:
         return IMAP_HAS_NAMESPACE;
+    case IMAP_VERB_ENABLE:
+        return IMAP_HAS_ENABLE;
     case IMAP_VERB_UNSELECT:
         return IMAP_HAS_UNSELECT;
     case IMAP_VERB_EXPUNGE:
@@ -366,6 +399,11 @@ unsigned imap_verb_wants(const struct imap_command *c)
     default:
         return 0;
     }
+}
+
+unsigned imap_verb_wants(const struct imap_command *c)
+{
+    return verb_wants(c) | c->wants;
 }
 
 /* What a rule leaves of some. A mailbox is opened to be written only where its rule has what needs
@@ -408,6 +446,7 @@ static void clear(struct imap_command *c)
     c->word = SLICE("");
     c->n_folders = 0;
     c->size = 0;
+    c->wants = 0;
     c->code = c->why = NULL;
     buf_clear(&c->folder[0]);
     buf_clear(&c->folder[1]);

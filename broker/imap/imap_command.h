@@ -27,6 +27,7 @@ enum imap_verb {
     IMAP_VERB_NOOP, /* and these go on, once there is a login */
     IMAP_VERB_CHECK,
     IMAP_VERB_NAMESPACE,
+    IMAP_VERB_ENABLE,
     IMAP_VERB_LIST,
     IMAP_VERB_LSUB,
     IMAP_VERB_STATUS,
@@ -59,7 +60,11 @@ enum imap_extension {
     IMAP_HAS_NAMESPACE = 16,
     IMAP_HAS_UNSELECT = 32,
     IMAP_HAS_CHILDREN = 64,
-    IMAP_HAS_ALL = 127,
+    IMAP_HAS_ENABLE = 128,
+    IMAP_HAS_CONDSTORE = 256,
+    IMAP_HAS_QRESYNC = 512,
+    IMAP_HAS_LIST_STATUS = 1024,
+    IMAP_HAS_ALL = 2047,
 };
 
 struct imap_command {
@@ -70,6 +75,7 @@ struct imap_command {
     struct buf folder[2]; /* in UTF-8 */
     struct buf out;       /* as it goes on, without its tag and its end */
     struct buf text;      /* of the string that is read */
+    unsigned wants;       /* enum imap_extension: for words of it */
     uint64_t size;        /* APPEND: of the message, whose literal ends it */
     const char *code;     /* with -1: of the refusal, constant, */
     const char *why;      /* and what of it */

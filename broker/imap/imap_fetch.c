@@ -101,7 +101,7 @@ static bool item(struct imap_command *c, struct slice *s, const struct imap_term
 {
     static const char *const plain[] = {"ENVELOPE",      "FLAGS", "INTERNALDATE",
                                         "RFC822.HEADER", "UID",   "BODYSTRUCTURE",
-                                        "RFC822.SIZE"};
+                                        "RFC822.SIZE",   "MODSEQ"};
     struct slice run = take_run(s);
     bool body = slice_ieq_str(run, "BODY");
     if (s->n > 0 && s->p[0] == '[' && (body || slice_ieq_str(run, "BODY.PEEK")))
@@ -114,6 +114,8 @@ static bool item(struct imap_command *c, struct slice *s, const struct imap_term
         if (!(t->actions & IMAP_FLAG) && t->actions & IMAP_DELETE)
             return imap_refuse(c, "imap_action", "it would set \\Seen; ask for BODY.PEEK[]");
     }
+    if (slice_ieq_str(run, "MODSEQ"))
+        c->wants |= IMAP_HAS_CONDSTORE;
     return known && say_upper(c, run);
 }
 
@@ -132,15 +134,20 @@ static bool items(struct imap_command *c, struct slice *s, const struct imap_ter
     return false;
 }
 
-bool imap_fetch_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
+static bool asked(struct imap_command *c, struct slice *s, const struct imap_terms *t)
 {
     static const char *const macros[] = {"ALL", "FAST", "FULL"};
-    struct slice set;
-    if (!imap_take(s, ' ') || !imap_take_set(s, &set) || !imap_take(s, ' ') || !imap_say(c, " ") ||
-        !imap_say_slice(c, set) || !imap_say(c, " "))
-        return false;
     for (size_t i = 0; i < ARRAY_LEN(macros); i++)
         if (imap_take_word(s, macros[i]))
             return imap_say(c, macros[i]);
     return items(c, s, t);
+}
+
+bool imap_fetch_args(struct imap_command *c, struct slice *s, const struct imap_terms *t)
+{
+    struct slice set;
+    if (!imap_take(s, ' ') || !imap_take_set(s, &set) || !imap_take(s, ' ') || !imap_say(c, " ") ||
+        !imap_say_slice(c, set) || !imap_say(c, " "))
+        return false;
+    return asked(c, s, t) && (s->n == 0 || imap_changes_fetch(c, s));
 }

@@ -13,4 +13,12 @@ bool imap_say_string(struct imap_command *c, struct slice *s); /* an astring */
 bool imap_fetch_args(struct imap_command *c, struct slice *s, const struct imap_terms *t);
 bool imap_search_args(struct imap_command *c, struct slice *s, const struct imap_terms *t);
 
+/* imap_changes.c: from the blank before a bracket on, behind SELECT's mailbox, what FETCH asks for,
+ * and the messages of STORE; what follows ENABLE; and a mod-sequence. */
+bool imap_changes_select(struct imap_command *c, struct slice *s);
+bool imap_changes_fetch(struct imap_command *c, struct slice *s);
+bool imap_changes_store(struct imap_command *c, struct slice *s);
+bool imap_changes_enable(struct imap_command *c, struct slice *s);
+bool imap_changes_number(struct imap_command *c, struct slice *s);
+
 #endif

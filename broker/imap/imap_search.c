@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { DEPTH_MAX = 256 }; /* programs join keys with OR, each within the one before */
-enum operand { NOTHING = 0, STRING, TWO_STRINGS, DATE, NUMBER, WORD, SET };
+enum operand { NOTHING = 0, STRING, TWO_STRINGS, DATE, NUMBER, CHANGE, WORD, SET };
 
 static bool date_ok(struct slice s)
 {
@@ -46,6 +46,8 @@ static bool operand(struct imap_command *c, struct slice *s, enum operand of)
     case NUMBER:
         return imap_take_number(s, UINT32_MAX, &number) &&
                imap_say_slice(c, (struct slice){from, (size_t)(s->p - from)});
+    case CHANGE:
+        return imap_changes_number(c, s);
     case WORD:
         return imap_take_atom(s, &word) && imap_say_slice(c, word);
     default:
@@ -65,7 +67,7 @@ static const struct {
     {"TO", STRING},       {"HEADER", TWO_STRINGS}, {"BEFORE", DATE},       {"ON", DATE},
     {"SENTBEFORE", DATE}, {"SENTON", DATE},        {"SENTSINCE", DATE},    {"SINCE", DATE},
     {"LARGER", NUMBER},   {"SMALLER", NUMBER},     {"KEYWORD", WORD},      {"UNKEYWORD", WORD},
-    {"UID", SET},
+    {"UID", SET},         {"MODSEQ", CHANGE},
 };
 
 static bool key(struct imap_command *c, struct slice *s, unsigned depth);

@@ -21,7 +21,7 @@ static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void open_session(struct imap_session *s)
 {
     unsigned seconds = s->request.rule->imap->seconds;
-    char has = (char)s->server.has;
+    const char has[2] = {(char)(s->server.has >> 8), (char)s->server.has};
     s->state = SESSION_RUNNING;
     back_login_forget(&s->login);
     io_deadline(s->link.io, IMAP_QUIET_SECONDS);
@@ -33,7 +33,7 @@ static void open_session(struct imap_session *s)
             return;
         }
     }
-    (void)broker_stream_send(s->stream, BROKER_OPENED, (struct slice){&has, 1});
+    (void)broker_stream_send(s->stream, BROKER_OPENED, (struct slice){has, sizeof has});
 }
 
 /* ---- the login ---- */

@@ -10,10 +10,17 @@ int imap_capability(struct imap_client *c, const char *before, const char *behin
     static const struct {
         unsigned bit;
         const char *name;
-    } all[] = {{IMAP_HAS_IDLE, "IDLE"},           {IMAP_HAS_UIDPLUS, "UIDPLUS"},
-               {IMAP_HAS_MOVE, "MOVE"},           {IMAP_HAS_SPECIAL_USE, "SPECIAL-USE"},
-               {IMAP_HAS_NAMESPACE, "NAMESPACE"}, {IMAP_HAS_UNSELECT, "UNSELECT"},
-               {IMAP_HAS_CHILDREN, "CHILDREN"}};
+    } all[] = {{IMAP_HAS_IDLE, "IDLE"},
+               {IMAP_HAS_UIDPLUS, "UIDPLUS"},
+               {IMAP_HAS_MOVE, "MOVE"},
+               {IMAP_HAS_SPECIAL_USE, "SPECIAL-USE"},
+               {IMAP_HAS_NAMESPACE, "NAMESPACE"},
+               {IMAP_HAS_UNSELECT, "UNSELECT"},
+               {IMAP_HAS_CHILDREN, "CHILDREN"},
+               {IMAP_HAS_ENABLE, "ENABLE"},
+               {IMAP_HAS_CONDSTORE, "CONDSTORE"},
+               {IMAP_HAS_QRESYNC, "QRESYNC"},
+               {IMAP_HAS_LIST_STATUS, "LIST-STATUS"}};
     char list[200] = "";
     for (size_t i = 0; c->logged && i < ARRAY_LEN(all); i++)
         if (c->has & all[i].bit)

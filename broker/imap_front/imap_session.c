@@ -152,9 +152,9 @@ int imap_next_bytes(struct imap_client *c)
 
 static int on_opened(struct imap_client *c, struct slice s)
 {
-    if (c->state != CLIENT_OPENING || s.n != 1)
+    if (c->state != CLIENT_OPENING || s.n != 2)
         return -1;
-    c->has = (unsigned char)s.p[0] & IMAP_HAS_ALL;
+    c->has = ((unsigned)(unsigned char)s.p[0] << 8 | (unsigned char)s.p[1]) & IMAP_HAS_ALL;
     c->logged = true;
     c->state = CLIENT_COMMANDS;
     char before[IMAP_TAG_MAX + 8];

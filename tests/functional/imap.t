@@ -3,6 +3,7 @@
 a mailbox, or does to it, what a rule does not name, however it is said."""
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -65,13 +66,13 @@ def programs(t, box, d, server):
     if not shutil.which("mutt"):
         t.skip("mutt", "mutt is not installed")
         return
-    for scheme, port in (("imap", 143), ("imaps", 993)):
+    for n, (scheme, port) in enumerate((("imap", 143), ("imaps", 993), ("imaps", 993))):  # what it knows already, by QRESYNC, the last time
         status, out, err = box.sh(
             "cd /tmp && TERM=xterm python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' mutt -n -F /dev/null -e 'set imap_user=a; set imap_pass=b; "
-            "set ssl_force_tls; set ssl_starttls; set wait_key=no; set header_cache=; set confirmcreate=no; set folder=/tmp' -e \"set ssl_ca_certificates_file=$SSL_CERT_FILE\" "
-            "-e 'push \"<copy-message>/tmp/box-%s<enter><quit>\"' -f %s://%s:%d/INBOX > /tmp/mutt-%s 2>&1 < /dev/null; grep -c -E 'welcome-4711|second' /tmp/box-%s"
-            % (scheme, scheme, HOST, port, scheme, scheme), timeout=60)
-        t.ok(out.strip().splitlines()[-1:] == ["1"], "mutt, %s" % scheme, (out + err)[-400:])
+            "set ssl_force_tls; set ssl_starttls; set wait_key=no; set header_cache=/tmp/cache; set imap_condstore; set imap_qresync; set confirmcreate=no; set folder=/tmp' -e \"set ssl_ca_certificates_file=$SSL_CERT_FILE\" "
+            "-e 'push \"<copy-message>/tmp/box-%d<enter><quit>\"' -f %s://%s:%d/INBOX > /tmp/mutt-%d 2>&1 < /dev/null; grep -c -E 'welcome-4711|second' /tmp/box-%d"
+            % (n, scheme, HOST, port, n, n), timeout=60)
+        t.ok(out.strip().splitlines()[-1:] == ["1"], "mutt, %s, for the %d. time" % (scheme, n + 1), (out + err)[-400:])
 
 
 def refused(t, box, d, server):
@@ -89,12 +90,12 @@ def refused(t, box, d, server):
     t.ok(names["v"].startswith("v OK"), "and the connection goes on", names["v"])
     t.eq((server.folders(), server.subjects("INBOX"), server.subjects("Secret")), before, "nothing came of them")
     said = raw(box, LOGIN, *("%s %s" % (k, x) for k, x in zip("bcdefghijk", (
-        "COMPRESS DEFLATE", "ENABLE UTF8=ACCEPT", "GETMETADATA INBOX /x", "SETACL INBOX x lrs", "SELECT INBOX (CONDSTORE)", "FETCH 1 (X-GM-MSGID)",
+        "COMPRESS DEFLATE", "ENABLE UTF8=ACCEPT", "GETMETADATA INBOX /x", "SETACL INBOX x lrs", "SELECT INBOX (ANNOTATE)", "FETCH 1 (X-GM-MSGID)",
         "XLIST \"\" *", "LIST (REMOTE) \"\" *", "SEARCH RETURN (ALL) ALL", "URLFETCH x"))))
     t.eq([s.split(" ")[1] for s in said[2:]], ["BAD"] * 10, "commands that are not carried", )
     t.ok("COMPRESS" in said[2] and "ENABLE" in said[3], "by name", said[2])
     said = raw(box, "a CAPABILITY", LOGIN, "b CAPABILITY")
-    t.ok("STARTTLS" in said[1] and "IDLE UIDPLUS MOVE" in said[3] and not [x for x in ("COMPRESS", "QRESYNC", "ENABLE", "SORT", "CATENATE", "BINARY") if x in said[3]],
+    t.ok("STARTTLS" in said[1] and "IDLE UIDPLUS MOVE" in said[3] and "ENABLE CONDSTORE QRESYNC LIST-STATUS" in said[3] and not [x for x in ("COMPRESS", "UTF8", "SORT", "CATENATE", "BINARY") if x in said[3]],
          "what is offered", said[3])
     said = last(box, "b EXAMINE INBOX", ["c APPEND Sent {3000001}\r\n", "c "])
     t.ok("imap_size" in said, "a message that is larger than it may be", said)
@@ -123,6 +124,38 @@ def reading(t, box, d, server):
     with server.direct() as c:
         c.select("INBOX")
         c.store("1", "-FLAGS", "\\Deleted")
+
+
+def number(said, word):
+    found = re.search(word + r" (\d+)", said)
+    return found.group(1) if found else "1"
+
+
+def changes(t, box, d, server):
+    """What changed since (RFC 7162), as Thunderbird and mutt ask for it, and LIST with STATUS (RFC 5819)."""
+    for subject in (b"one", b"two", b"three"):
+        server.put("Archive/changes", subject)
+    said = raw(box, LOGIN, "b ENABLE CONDSTORE UTF8=ACCEPT", "c SELECT Archive/changes (CONDSTORE)", "d FETCH 1 (UID FLAGS MODSEQ)", "e STATUS Archive/changes (HIGHESTMODSEQ)",
+               'f LIST "" * RETURN (STATUS (MESSAGES UIDNEXT HIGHESTMODSEQ))')[2:]
+    t.ok("* ENABLED CONDSTORE\r\n" in said[0] and "[HIGHESTMODSEQ " in said[1] and "MODSEQ (" in said[2] and "(HIGHESTMODSEQ " in said[3], "CONDSTORE", str(said))
+    t.ok('* STATUS "Archive/changes" (MESSAGES 3 ' in said[4] and "Secret" not in said[4], "LIST with STATUS has what the rule has", said[4])
+    valid, since = number(said[1], "UIDVALIDITY"), number(said[1], "HIGHESTMODSEQ")
+    with server.direct() as c:
+        c.select("Archive/changes")
+        c.store("3", "+FLAGS", "\\Flagged")
+        c.store("1", "+FLAGS", "\\Deleted")
+        c.expunge()
+    said = raw(box, LOGIN, "b ENABLE QRESYNC", "c SELECT Archive/changes (QRESYNC (%s %s 1:9))" % (valid, since), "d UID FETCH 1:* (FLAGS) (CHANGEDSINCE %s VANISHED)" % since,
+               "e SEARCH MODSEQ %s" % since, "f UID STORE 1:* (UNCHANGEDSINCE %s) +FLAGS.SILENT (\\Seen)" % since, "g UID STORE 1:* +FLAGS (\\Deleted)",
+               "h EXPUNGE")[2:]
+    t.ok("* VANISHED (EARLIER) " in said[1] and "MODSEQ" in said[1] and "\\Flagged" in said[1], "QRESYNC: what went and what changed", said[1])
+    t.ok("* VANISHED (EARLIER) " in said[2] and said[2].count(" FETCH ") == 1, "and so does FETCH", said[2])
+    t.ok("* SEARCH " in said[3] and "(MODSEQ " in said[3] and "[MODIFIED " in said[4] and "* VANISHED " in said[6], "a search, a change that lost, an expunge", str(said[3:]))
+    said = raw(box, LOGIN, "b ENABLE QRESYNC", "c SELECT Secret (QRESYNC (%s %s))" % (valid, since), "d SELECT INBOX (CONDSTORE)", "e STORE 1 (UNCHANGEDSINCE 99) +FLAGS (x)",
+               host=READER, port=993, tls="tls")[2:]
+    t.ok("imap_folder" in said[1] and "[READ-ONLY]" in said[2] and "imap_action" in said[3], "and it is the rule's as any command", str(said))
+    with server.direct() as c:
+        c.delete("Archive/changes")
 
 
 def strict(t, box, d, server):
@@ -351,7 +384,7 @@ def main(t):
                      allow(host="flags.example.com", actions=["flag"])], server, "flags.example.com")
     scanner = scan.Scanner(app=imap.PASSWORD.encode())
     box = durward.Sandbox(d)
-    for part in (ordinary, programs, refused, reading, strict):
+    for part in (ordinary, programs, refused, reading, changes, strict):
         t.part(part, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(scan.scan_front, t, d, "imap-front", HOST, scanner)

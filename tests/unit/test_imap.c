@@ -125,8 +125,54 @@ static void test_commands(void)
         {"RENAME Archive/a Archive/b", "RENAME \"Archive/a\" \"Archive/b\""},
         {"CLOSE", "CLOSE"},
         {"IDLE", "IDLE"},
+        {"enable UTF8=ACCEPT qresync CONDSTORE", "ENABLE QRESYNC CONDSTORE"},
+        {"SELECT INBOX (condstore)", "SELECT \"INBOX\" (CONDSTORE)"},
+        {"EXAMINE INBOX (QRESYNC (7 9223372036854775807) CONDSTORE)",
+         "EXAMINE \"INBOX\" (QRESYNC (7 9223372036854775807) CONDSTORE)"},
+        {"SELECT {5}\r\nINBOX (QRESYNC (7 90 1:3 (1,2 5,9)))",
+         "SELECT \"INBOX\" (QRESYNC (7 90 1:3 (1,2 5,9)))"},
+        {"SELECT INBOX (QRESYNC (7 90 (1,2 5,9)))", "SELECT \"INBOX\" (QRESYNC (7 90 (1,2 5,9)))"},
+        {"UID FETCH 1:* FLAGS (CHANGEDSINCE 12 VANISHED)",
+         "UID FETCH 1:* (FLAGS) (CHANGEDSINCE 12 VANISHED)"},
+        {"FETCH 1 FAST (changedsince 12)", "FETCH 1 FAST (CHANGEDSINCE 12)"},
+        {"FETCH 1 (UID modseq)", "FETCH 1 (UID MODSEQ)"},
+        {"UID STORE 1 (UNCHANGEDSINCE 12) +FLAGS.SILENT (\\Seen)",
+         "UID STORE 1 (UNCHANGEDSINCE 12) +FLAGS.SILENT (\\Seen)"},
+        {"SEARCH OR MODSEQ 12 SEEN", "SEARCH OR MODSEQ 12 SEEN"},
+        {"STATUS INBOX (highestmodseq)", "STATUS \"INBOX\" (HIGHESTMODSEQ)"},
+        {"LIST \"\" * RETURN (SUBSCRIBED STATUS (MESSAGES HIGHESTMODSEQ) CHILDREN)",
+         "LIST \"\" \"*\" RETURN (SUBSCRIBED STATUS (MESSAGES HIGHESTMODSEQ) CHILDREN)"},
     };
     check_rows(rows, ARRAY_LEN(rows), ALL);
+}
+
+/* What only some servers know is asked of those alone. */
+static void test_wants(void)
+{
+    static const struct {
+        const char *said;
+        unsigned wants;
+    } rows[] = {
+        {"NOOP", 0},
+        {"ENABLE CONDSTORE", IMAP_HAS_ENABLE},
+        {"SELECT INBOX", 0},
+        {"SELECT INBOX (CONDSTORE)", IMAP_HAS_CONDSTORE},
+        {"SELECT INBOX (QRESYNC (7 90))", IMAP_HAS_QRESYNC | IMAP_HAS_CONDSTORE},
+        {"FETCH 1 MODSEQ", IMAP_HAS_CONDSTORE},
+        {"UID FETCH 1 FLAGS (CHANGEDSINCE 1 VANISHED)", IMAP_HAS_QRESYNC | IMAP_HAS_CONDSTORE},
+        {"STORE 1 (UNCHANGEDSINCE 1) FLAGS ()", IMAP_HAS_CONDSTORE},
+        {"SEARCH MODSEQ 1", IMAP_HAS_CONDSTORE},
+        {"STATUS INBOX (HIGHESTMODSEQ)", IMAP_HAS_CONDSTORE},
+        {"LIST \"\" * RETURN (STATUS (MESSAGES))", IMAP_HAS_LIST_STATUS},
+    };
+    const struct imap_terms t = terms(ALL);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct imap_command c;
+        imap_command_init(&c);
+        CU_ASSERT_EQUAL(imap_command_read(&c, slice_str(rows[i].said), &t), 0);
+        CU_ASSERT_EQUAL(imap_verb_wants(&c), rows[i].wants);
+        imap_command_free(&c);
+    }
 }
 
 static void test_refused(void)
@@ -146,9 +192,25 @@ static void test_refused(void)
         {"APPEND INBOX {1001}", "imap_size"},
         {"APPEND INBOX \"x\"", "imap_protocol"},
         {"COMPRESS DEFLATE", "imap_command"},
-        {"ENABLE CONDSTORE", "imap_command"},
+        {"ENABLE UTF8=ACCEPT", "imap_command"},
+        {"ENABLE", "imap_command"},
+        {"ENABLE CONDSTORE ", "imap_protocol"},
         {"UID NOOP", "imap_command"},
-        {"SELECT INBOX (CONDSTORE)", "imap_protocol"},
+        {"SELECT INBOX (ANNOTATE)", "imap_command"},
+        {"SELECT INBOX ()", "imap_command"},
+        {"SELECT INBOX CONDSTORE", "imap_protocol"},
+        {"SELECT INBOX (QRESYNC 7 90)", "imap_protocol"},
+        {"SELECT INBOX (QRESYNC (7 9223372036854775808))", "imap_protocol"},
+        {"SELECT INBOX (QRESYNC (7 90 Secret))", "imap_protocol"},
+        {"SELECT INBOX (QRESYNC (7 90 1:3 (1)))", "imap_protocol"},
+        {"SELECT Secret (CONDSTORE)", "imap_folder"},
+        {"FETCH 1 FLAGS (PARTIAL 1:2)", "imap_command"},
+        {"FETCH 1 FLAGS (VANISHED)", "imap_protocol"},
+        {"STORE 1 (CHANGEDSINCE 12) FLAGS ()", "imap_protocol"},
+        {"SEARCH MODSEQ \"/flags/x\" all 12", "imap_protocol"},
+        {"LIST \"\" * RETURN (STATUS)", "imap_protocol"},
+        {"LIST \"\" * RETURN (STATUS (STATUS (MESSAGES)))", "imap_command"},
+        {"STATUS INBOX (STATUS (MESSAGES))", "imap_command"},
         {"STORE 1 FLAGS (\\Recent)", "imap_command"},
         {"LIST \"\" \"a&\"", "imap_folder"},
         {"SEARCH CHARSET KOI8-R ALL", "imap_command"},
@@ -329,6 +391,15 @@ static void test_answers(void)
          "* LSUB () \"/\" \"Archive/a\"\r\n"},
         {"* STATUS Archive/a (MESSAGES 3)\r\n* STATUS Secret (MESSAGES 3)\r\n",
          "* STATUS \"Archive/a\" (MESSAGES 3)\r\n"},
+        {"* VANISHED (EARLIER) 3:5,7\r\n* VANISHED 9\r\n* ENABLED condstore X QRESYNC\r\n",
+         "* VANISHED (EARLIER) 3:5,7\r\n* VANISHED 9\r\n* ENABLED CONDSTORE QRESYNC\r\n"},
+        {"* VANISHED secret-4711\r\n", "!"},
+        {"* VANISHED 9 secret-4711\r\n", "!"},
+        {"* ENABLED X\r\n", ""},
+        {"* OK [MODIFIED 7,9] x\r\n* OK [HIGHESTMODSEQ 715194045007] x\r\n",
+         "* OK [MODIFIED 7,9] done\r\n* OK [HIGHESTMODSEQ 715194045007] done\r\n"},
+        {"* SEARCH 2 5 (MODSEQ 917)\r\n* 1 FETCH (MODSEQ (12))\r\n",
+         "* SEARCH 2 5 (MODSEQ 917)\r\n* 1 FETCH (MODSEQ (12))\r\n"},
         {"* FLAGS (\\Seen x)\r\n* CAPABILITY X\r\n* ACL Secret x\r\n* ESEARCH ALL 1\r\n",
          "* FLAGS (\\Seen x)\r\n"},
         {"* NAMESPACE ((\"\" \"/\")) ((\"Other/\" \"/\")) NIL\r\n",
@@ -408,6 +479,9 @@ static void test_kinds(void)
               !s.xoauth2);
     imap_server_read(SLICE(" IMAP4rev1  X=\"y\" AUTH=PLAIN  MOVE "), &s);
     CU_ASSERT(s.plain && s.has == IMAP_HAS_MOVE);
+    imap_server_read(SLICE(" ENABLE CONDSTORE QRESYNC LIST-STATUS"), &s);
+    CU_ASSERT_EQUAL(s.has,
+                    IMAP_HAS_ENABLE | IMAP_HAS_CONDSTORE | IMAP_HAS_QRESYNC | IMAP_HAS_LIST_STATUS);
 }
 
 static const char *did(const struct imap_did *d)
@@ -477,6 +551,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("imap", NULL, NULL);
     CU_add_test(s, "where a command ends", test_reader);
     CU_add_test(s, "commands", test_commands);
+    CU_add_test(s, "what only some servers know", test_wants);
     CU_add_test(s, "what is refused", test_refused);
     CU_add_test(s, "a deep search", test_deep_search);
     CU_add_test(s, "actions", test_actions);

@@ -4,11 +4,13 @@ const { ImapFlow } = require("imapflow");
 
 async function main() {
   const [host, port] = [process.argv[2], Number(process.argv[3])];
-  const c = new ImapFlow({ host, port, secure: port === 993, auth: { user: "u", pass: "placeholder" }, logger: false });
+  const c = new ImapFlow({ host, port, secure: port === 993, auth: { user: "u", pass: "placeholder" }, logger: false, qresync: true });
   await c.connect();
   assert.strictEqual(c.secureConnection, true);
   assert.deepStrictEqual((await c.list()).map((m) => m.path).sort(), ["Archive/2026", "INBOX", "Sent"]);
   assert.ok((await c.status("INBOX", { messages: true })).messages >= 2);
+  const counted = await c.list({ statusQuery: { messages: true, highestModseq: true } });
+  assert.ok(counted.every((m) => m.status.messages >= 0 && m.status.highestModseq > 0n), "LIST-STATUS");
   let lock = await c.getMailboxLock("INBOX");
   const one = await c.fetchOne("1", { source: true, envelope: true, bodyStructure: true, flags: true });
   assert.strictEqual(one.envelope.subject, "first");
@@ -26,6 +28,10 @@ async function main() {
   assert.ok(put.uid > 0);
   lock = await c.getMailboxLock("Sent");
   assert.ok(await c.messageFlagsAdd(String(put.uid), ["\\Flagged"], { uid: true }));
+  assert.ok(c.enabled.has("QRESYNC") && c.mailbox.highestModseq > 0n);
+  const changed = [];
+  for await (const m of c.fetch("1:*", { uid: true, flags: true }, { changedSince: c.mailbox.highestModseq - 1n })) changed.push(m.modseq);
+  assert.ok(changed.length > 0 && changed.every((m) => m > 0n), "CHANGEDSINCE");
   const copied = await c.messageCopy(String(put.uid), "Archive/2026", { uid: true });
   assert.strictEqual([...copied.uidMap.keys()][0], put.uid);
   assert.ok(await c.messageMove(String(put.uid), "Archive/2026", { uid: true }));

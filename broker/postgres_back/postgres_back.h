@@ -7,10 +7,10 @@
 #include "back_link.h"
 #include "back_request.h"
 #include "io.h"
+#include "postgres_auth.h"
 #include "postgres_message.h"
 #include "postgres_rule.h"
 #include "postgres_startup.h"
-#include "scram.h"
 
 #include <sys/queue.h>
 
@@ -51,11 +51,7 @@ struct postgres_session {
     struct sign_wait *proof;
     struct back_link link;
     struct postgres_reader reader;
-    struct scram scram;
-    bool proven; /* SCRAM: the server has shown that it knows the password's hash */
-    bool in_scram;
-    bool answered; /* a proof of the vault's is with the server */
-    unsigned char signature[SCRAM_HASH];
+    struct postgres_auth auth;
     struct postgres_cancel key;
     bool superuser, has_superuser; /* as it was said first */
     unsigned n_checked;            /* answers of what is asked before the session begins */

@@ -2,26 +2,8 @@
  * read-only login must not be able to do there, and which role it has. */
 #include "postgres_back.h"
 
-#include "base64.h"
-
-#include <openssl/objects.h>
-#include <openssl/rand.h>
-#include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Of AuthenticationXXX. */
-enum {
-    AUTHENTICATION_OK = 0,
-    AUTHENTICATION_CLEARTEXT = 3,
-    AUTHENTICATION_MD5 = 5,
-    AUTHENTICATION_SASL = 10,
-    AUTHENTICATION_SASL_CONTINUE = 11,
-    AUTHENTICATION_SASL_FINAL = 12,
-};
-
-/* As secrets/vault/scram_proof.h numbers them. */
-enum { PROOF_SCRAM = 1, PROOF_MD5, PROOF_CLEARTEXT };
 
 static const struct postgres_terms *terms_of(const struct postgres_session *s)
 {
@@ -66,23 +48,6 @@ int postgres_login_begin(struct postgres_session *s)
 
 /* ---- proofs ---- */
 
-/* The hash of the server's certificate (RFC 5929 4.1); n 0: none is defined for its signature. */
-static size_t binding_of(SSL *ssl, unsigned char to[SCRAM_BINDING_MAX])
-{
-    X509 *leaf = SSL_get1_peer_certificate(ssl);
-    int digest = NID_undef;
-    unsigned n = 0;
-    if (leaf == NULL || X509_get_signature_info(leaf, &digest, NULL, NULL, NULL) != 1)
-        digest = NID_undef;
-    if (digest == NID_md5 || digest == NID_sha1)
-        digest = NID_sha256;
-    const EVP_MD *md = digest == NID_undef ? NULL : EVP_get_digestbynid(digest);
-    if (md == NULL || EVP_MD_get_size(md) > SCRAM_BINDING_MAX || X509_digest(leaf, md, to, &n) != 1)
-        n = 0;
-    X509_free(leaf);
-    return n;
-}
-
 static int put_message(struct postgres_session *s, struct slice body)
 {
     if (postgres_put(io_out(s->link.io), 'p', body) < 0)
@@ -96,121 +61,48 @@ static void on_proof(void *arg, struct slice proof, const struct err *err)
     struct postgres_session *s = arg;
     struct buf out;
     s->proof = NULL;
-    if (proof.n == 0 || (s->in_scram && proof.n != SCRAM_SIGNED)) {
-        (void)refuse(s, "secret_unavailable", err ? err->text : "the vault gave no proof");
-        return;
-    }
     buf_init_wiped(&out, 8192);
-    s->answered = true;
-    int r;
-    if (s->in_scram) {
-        memcpy(s->signature, proof.p + SCRAM_HASH, SCRAM_HASH);
-        r = scram_final(&s->scram, (const unsigned char *)proof.p, &out);
-    } else {
-        r = postgres_put_text(&out, proof);
-    }
-    if (r < 0)
-        (void)refuse(s, "upstream_protocol", "the login is too long");
+    if (postgres_auth_prove(&s->auth, proof, &out) < 0)
+        (void)refuse(s, "secret_unavailable", err ? err->text : "the vault gave no proof");
     else
         (void)put_message(s, buf_slice(&out));
     buf_free(&out);
 }
 
-static int ask_proof(struct postgres_session *s, uint32_t scheme, struct slice text)
+static int ask_proof(struct postgres_session *s)
 {
-    if (s->proof)
-        return refuse(s, "upstream_protocol", "the server asks twice for a proof");
-    struct sign_wait *w =
-        secret_client_sign_text(s->of->back->secrets, s->request.sandbox,
-                                s->request.rule->credential->secret, scheme, text, on_proof, s);
+    struct sign_wait *w = secret_client_sign_text(s->of->back->secrets, s->request.sandbox,
+                                                  s->request.rule->credential->secret,
+                                                  s->auth.scheme, s->auth.text, on_proof, s);
     if (w == NULL)
         return -1; /* on_proof ran, and may have ended the session */
     s->proof = w;
     return 0;
 }
 
-/* SCRAM's first message, by the strongest that both have. */
-static int begin_scram(struct postgres_session *s, struct slice names)
-{
-    unsigned char bound[SCRAM_BINDING_MAX], random[SCRAM_NONCE / 4 * 3];
-    struct slice name;
-    struct buf nonce, first, out;
-    bool plus = false, plain = false;
-    while (postgres_take_text(&names, &name) == 0 && name.n > 0) {
-        plus = plus || slice_eq_str(name, "SCRAM-SHA-256-PLUS");
-        plain = plain || slice_eq_str(name, "SCRAM-SHA-256");
-    }
-    size_t n = binding_of(io_ssl(s->link.io), bound);
-    plus = plus && n > 0;
-    if (s->proof)
-        return refuse(s, "upstream_protocol", "the server asks twice for a proof");
-    if ((!plus && !plain) || s->in_scram)
-        return refuse(s, "upstream_protocol", "the server offers no login that is known here");
-    buf_init(&nonce, SCRAM_NONCE + 1);
-    buf_init(&first, 200);
-    buf_init(&out, 300);
-    int r = RAND_bytes(random, sizeof random) != 1 ||
-                    base64_append(&nonce, (struct slice){(char *)random, sizeof random}) < 0 ||
-                    buf_append(&nonce, "", 1) < 0
-                ? -1
-                : 0;
-    if (r == 0) {
-        scram_init(&s->scram, (const char *)buf_data(&nonce),
-                   plus ? SCRAM_BOUND
-                   : n  ? SCRAM_UNOFFERED
-                        : SCRAM_UNBOUND,
-                   (struct slice){(char *)bound, plus ? n : 0});
-        s->in_scram = true;
-        r = scram_first(&s->scram, &first) < 0 ||
-                    postgres_put_text(&out, plus ? SLICE("SCRAM-SHA-256-PLUS")
-                                                 : SLICE("SCRAM-SHA-256")) < 0 ||
-                    postgres_put_u32(&out, (uint32_t)buf_len(&first)) < 0 ||
-                    buf_append_slice(&out, buf_slice(&first)) < 0
-                ? -1
-                : 0;
-    }
-    r = r < 0 ? refuse(s, "memory", "") : put_message(s, buf_slice(&out));
-    buf_free(&nonce);
-    buf_free(&first);
-    buf_free(&out);
-    return r;
-}
-
 static int on_authentication(struct postgres_session *s, struct slice body)
 {
-    uint32_t code;
-    struct err err = {.text = ""};
-    if (postgres_take_u32(&body, &code) < 0)
-        return refuse(s, "upstream_protocol", "the server's question cannot be read");
-    switch (code) {
-    case AUTHENTICATION_OK:
-        if ((s->in_scram && !s->proven) || s->proof)
-            return refuse(s, "upstream_protocol", "the server ends the login before its own proof");
+    struct buf out;
+    int r = 0;
+    buf_init(&out, 300);
+    switch (postgres_auth_read(&s->auth, body, io_ssl(s->link.io), &out)) {
+    case POSTGRES_AUTH_FAILED:
+        r = refuse(s, s->auth.code, s->auth.why);
+        break;
+    case POSTGRES_AUTH_SAY:
+        r = put_message(s, buf_slice(&out));
+        break;
+    case POSTGRES_AUTH_PROVE:
+        r = ask_proof(s);
+        break;
+    case POSTGRES_AUTH_DONE:
         s->state = SESSION_STARTING;
-        return 0;
-    case AUTHENTICATION_CLEARTEXT:
-        return ask_proof(s, PROOF_CLEARTEXT, SLICE(""));
-    case AUTHENTICATION_MD5:
-        return body.n == 4 ? ask_proof(s, PROOF_MD5, body)
-                           : refuse(s, "upstream_protocol", "the server's salt cannot be read");
-    case AUTHENTICATION_SASL:
-        return begin_scram(s, body);
-    case AUTHENTICATION_SASL_CONTINUE:
-        if (!s->in_scram || scram_text(&s->scram).n > 0)
-            return refuse(s, "upstream_protocol", "the server goes on with no login");
-        if (scram_server_first(&s->scram, body, &err) < 0)
-            return refuse(s, "upstream_login", err.text);
-        return ask_proof(s, PROOF_SCRAM, scram_text(&s->scram));
-    case AUTHENTICATION_SASL_FINAL:
-        if (!s->in_scram || scram_text(&s->scram).n == 0 || s->proof)
-            return refuse(s, "upstream_protocol", "the server goes on with no login");
-        if (scram_server_final(body, s->signature, &err) < 0)
-            return refuse(s, "upstream_login", err.text);
-        s->proven = true;
-        return 0;
-    default:
-        return refuse(s, "upstream_login", "the server wants a login that is not known here");
+        break;
+    case POSTGRES_AUTH_MORE:
+        break;
     }
+    buf_free(&out);
+    return r;
 }
 
 /* ---- what it reports ---- */
@@ -385,7 +277,7 @@ static int on_error(struct postgres_session *s, struct slice body)
         n++;
     if (n < 5 || code.n != 5)
         n = 0;
-    if (s->state == SESSION_AUTHENTICATING && s->answered)
+    if (s->state == SESSION_AUTHENTICATING && s->auth.answered)
         snprintf(text, sizeof text, "the server says %.*s to the login%s", n ? (int)n : 5,
                  n ? code.p : "XX000",
                  n && slice_eq_str(code, "28P01") ? ", the password is wrong" : "");

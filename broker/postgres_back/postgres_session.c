@@ -42,7 +42,7 @@ static void session_free(struct postgres_session *s, const char *code)
     postgres_carry_done(s);
     back_link_end(&s->link);
     postgres_reader_free(&s->reader);
-    scram_free(&s->scram);
+    postgres_auth_free(&s->auth);
     broker_stream_free(s->stream);
     if (s->clock)
         event_free(s->clock);

@@ -41,6 +41,7 @@ static const char *const base_calls[] = {
 static const char *const gate_calls[] = {SC(accept4)};
 static const char *const injector_calls[] = {SC(memfd_secret), SC(ftruncate)};
 static const char *const exporter_calls[] = {SC(lseek)};
+static const char *const fleet_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
 static const char *const front_calls[] = {SC(lseek)};
 static const char *const back_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
 static const char *const vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
@@ -212,7 +213,7 @@ static const struct role_list lists[ROLE_COUNT] = {
     [ROLE_REDIS_BACK] = LIST(back_calls),    [ROLE_MYSQL_FRONT] = LIST(front_calls),
     [ROLE_MYSQL_BACK] = LIST(back_calls),    [ROLE_SMTP_FRONT] = LIST(front_calls),
     [ROLE_SMTP_BACK] = LIST(back_calls),     [ROLE_IMAP_FRONT] = LIST(front_calls),
-    [ROLE_IMAP_BACK] = LIST(back_calls),
+    [ROLE_IMAP_BACK] = LIST(back_calls),     [ROLE_FLEET] = LIST(fleet_calls),
 };
 
 /* These two start other programs; what they start is confined by itself. */

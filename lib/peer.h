@@ -15,6 +15,7 @@ enum { PEER_NAME_MAX = 64 };
 #define PEER_TOKENS "(tokens)"
 /* Likewise the one by which the exporter reaches where it carries to. */
 #define PEER_EXPORTER "(exporter)"
+#define PEER_FLEET    "(fleet)" /* and the fleet's role its database */
 /* Between controller and gates: that of the listener of previews; that by which a sandbox's own
  * gate gets connections to the sandbox's services. */
 #define PEER_PORTER "(porter)"

@@ -47,6 +47,7 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_SMTP_BACK] = "smtp-back",
     [ROLE_IMAP_FRONT] = "imap-front",
     [ROLE_IMAP_BACK] = "imap-back",
+    [ROLE_FLEET] = "fleet",
 };
 
 static enum role self = ROLE_NONE;

@@ -33,6 +33,7 @@ enum role {
     ROLE_SMTP_BACK,
     ROLE_IMAP_FRONT,
     ROLE_IMAP_BACK,
+    ROLE_FLEET,
     ROLE_COUNT
 };
 

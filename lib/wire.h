@@ -84,7 +84,8 @@ enum wire_type {
      *    n × (measure:u8, limit:u64, seconds:u32, then:u8) thresholds, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, n × port:u32 of our own listeners, upstream proxy
-     * (proxy/dialer/dialer.h), dial_seconds:u32, token_public:bytes, synced:u8, fds: roots memfd
+     * (proxy/dialer/dialer.h), dial_seconds:u32, token_public:bytes, synced:u8, hold:u32 (of the
+     * fleet's shares, seconds; 0: none), fds: roots memfd
      * when that proxy is https, budgets memfd W_PEER of a gate: extra = "token" for the gate of a
      * listener whose clients need one G: limits:bytes(struct limits), synced:u8, fd: roots memfd I:
      * limits:bytes, synced:u8, policy:str, generation:u32, several:u8 (it may not be the only one
@@ -93,6 +94,8 @@ enum wire_type {
      * ("": none), again:u8, fd: roots memfd C: see controller/controller.h B: (a front of a broker:
      * limits:bytes, synced:u8, key:bytes (what its host key is made of), policy:str,
      * generation:u32, fd: policy image memfd; a back the same without key, and fd: roots memfd)
+     * fleet: limits:bytes, host:str, port:u32, database:str, login:str (a secret's name), fd: roots
+     * memfd; W_PEER of a vault, of the dialer twice: policy PEER_FLEET (it dials), and "" (shares)
      * state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init), binds:u8
      */
 
@@ -121,6 +124,22 @@ enum wire_type {
     W_BUDGET_BACK = 36,   /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
     W_BUDGET_SETTLE = 37, /* →D, of injectors: lease:u32, key:u64, sandbox:str, tokens:u64, cost:u64
                              (as asked), tokens:u64, cost:u64 (as taken); before W_BUDGET_BACK */
+
+    /* ---- dialer ↔ fleet: shares of the fleet's budgets (proxy/link/budget_share.h,
+     * fleet/README.md)
+     * ---- */
+    W_FLEET_HOLDER = 230, /* D→F: holder:str (this host's name of its own making), known:u8 (the
+                             database has had it), hold:u32 (seconds of a lease) */
+    W_FLEET_UP = 231,   /* F→D: {}: the database has the holder now: ask, and say what is held */
+    W_FLEET_LOST = 232, /* F→D: {}: its shares have been given to others */
+    W_FLEET_BEAT = 233, /* D→F: number:u32: it is alive */
+    W_FLEET_BEATEN = 234, /* F→D: number:u32: the database has that: the lease lasts from then on */
+    W_FLEET_ASK = 235,   /* D→F: number:u32, policy:str, key:u64, whose:u64, kind:u8, seconds:u32,
+                            amount:u64 (the limit), held:u64, need:u64 (somebody waits for so much
+                            in all; 0: nobody does), want:u64 */
+    W_FLEET_SHARE = 236, /* F→D: number:u32, held:u64: from now on */
+    W_FLEET_WANTED = 237, /* F→D: {}: another host needs what this one does not use */
+    W_FLEET_LEAVE = 238,  /* D→F: {}: it ends, and holds only what it has used up */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =

@@ -44,7 +44,8 @@ void dialer_tell_operator(struct dialer *d, const char *text)
 /* The rules that an end of this kind serves. */
 static unsigned channel_rules(const struct channel *c, const struct authority *a)
 {
-    return policy_served(c->policy->policy, a, c->kind == ROLE_INJECTOR || broker_is_back(c->kind));
+    bool by_login = c->kind == ROLE_INJECTOR || c->kind == ROLE_FLEET || broker_is_back(c->kind);
+    return policy_served(c->policy->policy, a, by_login);
 }
 
 static bool ask_allowed(void *arg, const struct authority *a)
@@ -130,7 +131,8 @@ static int take_authority(const struct channel *c, struct authority *a, uint8_t 
     const struct broker *b = broker_of(c->kind);
     char bracketed[HOST_TEXT_MAX + 2];
     bool v6 = strchr(host, ':') != NULL;
-    bool fits = b ? scheme == b->scheme : scheme == SCHEME_HTTP || scheme == SCHEME_HTTPS;
+    unsigned only = b ? (unsigned)b->scheme : c->kind == ROLE_FLEET ? SCHEME_POSTGRES : 0;
+    bool fits = only ? scheme == only : scheme == SCHEME_HTTP || scheme == SCHEME_HTTPS;
     if (!fits || port == 0 || port > 65535)
         return -1;
     snprintf(bracketed, sizeof bracketed, v6 ? "[%s]" : "%s", host);
@@ -266,6 +268,7 @@ static void channel_free(struct channel *c)
     struct ask *k;
     while ((k = LIST_FIRST(&c->asks)) != NULL)
         ask_cancel(k);
+    dialer_fleet_forget(c);
     dialer_leases_free(c);
     LIST_REMOVE(c, link);
     c->dialer->n_channels--;
@@ -337,8 +340,13 @@ static int on_peer(struct dialer *d, struct msg *m)
         return -1;
     if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR || broker_is_back(p.kind) ||
         (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0) ||
-        (p.kind == ROLE_EXPORTER && strcmp(p.policy, PEER_EXPORTER) == 0))
+        (p.kind == ROLE_EXPORTER && strcmp(p.policy, PEER_EXPORTER) == 0) ||
+        (p.kind == ROLE_FLEET && strcmp(p.policy, PEER_FLEET) == 0))
         return channel_new(d, &p);
+    if (p.kind == ROLE_FLEET) {
+        dialer_fleet_attach(d, p.fd);
+        return 0;
+    }
     if (p.kind == ROLE_VAULT && d->means.secrets) {
         secret_client_attach(d->means.secrets, p.fd, p.channel);
         return 0;
@@ -444,7 +452,7 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
 {
     static const struct timeval refresh = {GUARD_REFRESH_SECONDS, 0};
     struct resolver_options where = {.servers = d->options.servers};
-    uint32_t seconds;
+    uint32_t seconds, hold;
     uint8_t synced;
     int roots_fd = -1, book_fd = -1;
     struct slice key;
@@ -453,6 +461,7 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     (void)msg_get_u32(m, &seconds);
     (void)msg_get_slice(m, TOKEN_KEY, &key);
     (void)msg_get_u8(m, &synced);
+    (void)msg_get_u32(m, &hold);
     if (d->means.proxy && d->means.proxy->at.scheme == SCHEME_HTTPS)
         (void)msg_get_fd(m, &roots_fd);
     (void)msg_get_fd(m, &book_fd);
@@ -467,8 +476,8 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
         close(roots_fd);
     if (got < 0 && err->text[0])
         return -1;
-    if (got < 0 || synced > 1 || seconds == 0 || seconds > 3600 ||
-        (key.n != 0 && key.n != TOKEN_KEY))
+    if (got < 0 || synced > 1 || seconds == 0 || seconds > 3600 || hold > 86400 ||
+        (hold && d->book == NULL) || (key.n != 0 && key.n != TOKEN_KEY))
         return err_set(err, ERR_PARSE, "the dialer's first message is malformed");
     if (key.n && !(d->token_key = token_public_key((const unsigned char *)key.p, err)))
         return -1;
@@ -476,6 +485,8 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     d->means.resolver = resolver_new(d->base, &where, err);
     if (d->means.resolver == NULL || address_guard_refresh(d->means.guard, err) < 0)
         return -1;
+    if (hold && (d->fleet = dialer_fleet_new(d, hold)) == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
     d->means.journal = journal_new(d->base, synced != 0);
     d->refresh = event_new(d->base, -1, EV_PERSIST, on_refresh, d);
     if (!d->means.journal || !d->refresh || event_add(d->refresh, &refresh) < 0)
@@ -532,6 +543,7 @@ static int on_control(struct ipc *ch, struct msg *m, void *arg)
 
 static void on_control_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 {
+    dialer_fleet_leave(arg);
     end(arg);
 }
 
@@ -569,6 +581,7 @@ void dialer_free(struct dialer *d)
     dialer_policies_free(d);
     dialer_labels_free(d);
     revoked_free(d->revoked);
+    dialer_fleet_free(d->fleet);
     budget_ledger_close(d->book);
     if (d->refresh)
         event_free(d->refresh);

@@ -9,14 +9,16 @@
  *   dial_seconds:u32
  *   token_public:bytes                      32 bytes, or none: no token is accepted
  *   synced:u8                               audit durability of its journal
+ *   hold:u32                                seconds of a lease of the fleet's shares; 0: no fleet
  *   the roots' memfd                        when proxy is https
  *   the budgets' memfd                      proxy/link/budget_ledger.h
  * Answer: W_READY {} (confined by then) or W_FAILED.
  *
  * W_PEER kind gate or injector: a policy of that name has come by W_POLICY before; of several the
  * highest generation counts for all channels of the name. extra = "token" for a gate whose requests
- * must carry one. kind logger: the journal's channel. kind vault: where the proxy's
- * password comes from.
+ * must carry one. kind fleet: its channel for
+ * shares, or with policy PEER_FLEET that for its own connections. kind logger: the journal's
+ * channel. kind vault: where the proxy's password comes from.
  *
  * A gate's channel gets descriptors for what a plain allow rule names, an injector's for what a
  * credentialed or an ask rule names; never both. */

@@ -98,14 +98,6 @@ static uint64_t counted(uint64_t n)
     return n == UINT64_MAX ? 0 : n;
 }
 
-/* A call of a model or a tool, as it is asked for or over: who makes it, and how much of what.
- * Injectors alone count calls: what a gate would say of them, its sandbox could have made it say.
- */
-struct call {
-    char sandbox[BUDGET_SANDBOX_MAX + 1];
-    uint64_t tokens, cost, tool;
-};
-
 static int read_amounts(struct msg *m, uint64_t *tokens, uint64_t *cost)
 {
     static const uint64_t most = UINT64_C(1) << 50;
@@ -114,7 +106,7 @@ static int read_amounts(struct msg *m, uint64_t *tokens, uint64_t *cost)
                : 0;
 }
 
-static int read_call(const struct channel *c, struct msg *m, struct call *ret)
+static int read_call(const struct channel *c, struct msg *m, struct dialer_call *ret)
 {
     if (read_amounts(m, &ret->tokens, &ret->cost) < 0 ||
         msg_get_str(m, ret->sandbox, sizeof ret->sandbox) < 0 || msg_get_u64(m, &ret->tool) < 0)
@@ -158,31 +150,43 @@ static void grant(struct channel *c, struct lease *l, const struct budget_wish *
         drop(c, l);
 }
 
-int dialer_budget_ask(struct channel *c, struct msg *m)
+bool dialer_budget_decide(struct channel *c, const struct dialer_wish *wish, bool last)
 {
-    uint32_t id;
-    uint64_t key, need;
-    uint8_t request, up, down;
-    struct call call;
     struct budget_wish w;
     struct budget_grant g = {.end = BUDGET_UNKNOWN};
     struct sandbox_labels *labels;
-    if (msg_get_u32(m, &id) < 0 || msg_get_u64(m, &key) < 0 || msg_get_u8(m, &request) < 0 ||
-        msg_get_u64(m, &need) < 0 || msg_get_u8(m, &up) < 0 || msg_get_u8(m, &down) < 0 ||
-        read_call(c, m, &call) < 0 || msg_end(m) < 0 || request > 1 || up > 1 || down > 1)
-        return -1;
-    if (wish_of(c, key, call.tool, &w)) {
-        w.request = request;
-        w.need = need;
-        w.up = up;
-        w.down = down;
-        w.tokens = call.tokens;
-        w.cost = call.cost;
-        w.sandbox = call.sandbox[0] ? call.sandbox : NULL;
+    if (wish_of(c, wish->key, wish->call.tool, &w)) {
+        w.request = wish->request;
+        w.need = wish->need;
+        w.up = wish->up;
+        w.down = wish->down;
+        w.tokens = wish->call.tokens;
+        w.cost = wish->call.cost;
+        w.sandbox = wish->call.sandbox[0] ? wish->call.sandbox : NULL;
+        w.leased = dialer_fleet_leased(c->dialer);
         if (take_labels(c, &w, &labels))
-            grant(c, lease_get(c, id, key), &w, labels, &g);
+            grant(c, lease_get(c, wish->id, wish->key), &w, labels, &g);
     }
-    answer(c, id, &g);
+    if (g.end == BUDGET_SHORT && !last)
+        return false;
+    if (g.end == BUDGET_SHORT) {
+        g.end = BUDGET_SPENT;
+        g.retry = 1;
+    }
+    answer(c, wish->id, &g);
+    return true;
+}
+
+int dialer_budget_ask(struct channel *c, struct msg *m)
+{
+    struct dialer_wish w;
+    if (msg_get_u32(m, &w.id) < 0 || msg_get_u64(m, &w.key) < 0 || msg_get_u8(m, &w.request) < 0 ||
+        msg_get_u64(m, &w.need) < 0 || msg_get_u8(m, &w.up) < 0 || msg_get_u8(m, &w.down) < 0 ||
+        read_call(c, m, &w.call) < 0 || msg_end(m) < 0 || w.request > 1 || w.up > 1 || w.down > 1)
+        return -1;
+    if (!dialer_budget_decide(c, &w, false) && !dialer_fleet_wait(c, &w))
+        (void)dialer_budget_decide(c, &w, true);
+    dialer_fleet_more(c->dialer);
     return 0;
 }
 
@@ -192,7 +196,7 @@ int dialer_budget_settle(struct channel *c, struct msg *m)
 {
     uint32_t id;
     uint64_t key, tokens, cost, now = now_us();
-    struct call call;
+    struct dialer_call call;
     struct budget_wish w;
     if (c->kind != ROLE_INJECTOR || msg_get_u32(m, &id) < 0 || msg_get_u64(m, &key) < 0 ||
         msg_get_str(m, call.sandbox, sizeof call.sandbox) < 0 || call.sandbox[0] == 0 ||

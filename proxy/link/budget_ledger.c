@@ -2,6 +2,7 @@
  * that it falls under, and charged to all or to none. */
 #include "budget_ledger.h"
 
+#include "budget_share.h"
 #include "sandbox_labels.h"
 
 #include <stdlib.h>
@@ -26,11 +27,17 @@ struct counter {
 
 struct budget_ledger {
     struct counter (*sets)[WAYS];
+    struct budget_shares *shares; /* behind them */
 };
+
+static size_t counters_size(void)
+{
+    return sizeof(struct counter) * SETS * WAYS;
+}
 
 size_t budget_ledger_size(void)
 {
-    return sizeof(struct counter) * SETS * WAYS;
+    return counters_size() + sizeof(struct budget_shares);
 }
 
 struct budget_ledger *budget_ledger_open(int fd, struct err *err)
@@ -49,6 +56,7 @@ struct budget_ledger *budget_ledger_open(int fd, struct err *err)
         return NULL;
     }
     b->sets = p;
+    b->shares = (struct budget_shares *)((char *)p + counters_size());
     return b;
 }
 
@@ -57,6 +65,11 @@ void budget_ledger_close(struct budget_ledger *b)
     if (b)
         munmap(b->sets, budget_ledger_size());
     free(b);
+}
+
+struct budget_shares *budget_ledger_shares(struct budget_ledger *b)
+{
+    return b->shares;
 }
 
 /* ---- one counter ---- */
@@ -127,14 +140,20 @@ static bool is_it(const struct counter *c, const char *policy, uint64_t key, uin
            strcmp(c->policy, policy) == 0;
 }
 
-/* Found, or made in a place that is free or whose time is over. NULL: there is none. */
-static struct counter *counter_get(struct budget_ledger *b, const char *policy, uint64_t key,
-                                   uint64_t whose, const struct budget_limit *l, uint64_t now)
+static struct counter *set_of(struct budget_ledger *b, const char *policy, uint64_t key,
+                              uint64_t whose, const struct budget_limit *l)
 {
     uint64_t h = (key ^ whose ^ ((uint64_t)l->kind << 32 | l->seconds)) * 0x9e3779b97f4a7c15u;
     for (const char *p = policy; *p; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001b3u;
-    struct counter *set = b->sets[(h >> 40) % SETS], *free_one = NULL;
+    return b->sets[(h >> 40) % SETS];
+}
+
+/* Found, or made in a place that is free or whose time is over. NULL: there is none. */
+static struct counter *counter_get(struct budget_ledger *b, const char *policy, uint64_t key,
+                                   uint64_t whose, const struct budget_limit *l, uint64_t now)
+{
+    struct counter *set = set_of(b, policy, key, whose, l), *free_one = NULL;
     size_t eaches = 0, own = 0;
     for (size_t i = 0; i < WAYS; i++) {
         if (set[i].policy[0] && is_it(&set[i], policy, key, whose, l)) {
@@ -162,6 +181,18 @@ static struct counter *counter_get(struct budget_ledger *b, const char *policy, 
     free_one->seconds = l->seconds;
     advance(free_one, now);
     return free_one;
+}
+
+uint64_t budget_ledger_used(struct budget_ledger *b, const struct budget_share *s, uint64_t now)
+{
+    const struct budget_limit l = {.kind = (enum budget_kind)s->kind, .seconds = s->seconds};
+    struct counter *set = set_of(b, s->policy, s->key, s->whose, &l);
+    for (size_t i = 0; i < WAYS; i++)
+        if (set[i].policy[0] && is_it(&set[i], s->policy, s->key, s->whose, &l)) {
+            advance(&set[i], now);
+            return used(&set[i]);
+        }
+    return 0;
 }
 
 /* ---- a wish ---- */
@@ -196,11 +227,31 @@ static enum budget_end spent_of(const struct budget_limit *l, const struct budge
                                           : BUDGET_SPENT;
 }
 
+/* One more than there is: of the fleet's there may be more to be had. */
+static void lacks(const struct counter *c, const struct budget_limit *l,
+                  const struct budget_wish *w, uint64_t now, uint64_t need,
+                  struct budget_share *share, struct budget_grant *g)
+{
+    uint64_t sum = used(c);
+    bool may_come = share && sum + need <= l->amount;
+    if (may_come && budget_share_lacks(share, sum + need, now)) {
+        if (g->end == BUDGET_GRANTED)
+            g->end = BUDGET_SHORT;
+        return;
+    }
+    unsigned retry = may_come ? l->seconds / PARTS + 1 : retry_after(c, l, need, now);
+    if (g->end == BUDGET_GRANTED || g->end == BUDGET_SHORT)
+        g->end = spent_of(l, w);
+    g->retry = retry > g->retry ? retry : g->retry;
+}
+
 /* What one limit has to say: grant may shrink, or end. */
 static void weigh(const struct counter *c, const struct budget_limit *l,
-                  const struct budget_wish *w, uint64_t now, struct budget_grant *g)
+                  const struct budget_wish *w, uint64_t now, struct budget_share *share,
+                  struct budget_grant *g)
 {
-    uint64_t sum = used(c), left = l->amount > sum ? l->amount - sum : 0, need = 0;
+    uint64_t amount = share == NULL ? l->amount : w->leased ? least(share->held, l->amount) : 0;
+    uint64_t sum = used(c), left = amount > sum ? amount - sum : 0, need = 0;
     uint64_t *to = l->kind == BUDGET_UPLOAD ? &g->up : &g->down;
     if (l->kind == BUDGET_REQUESTS)
         need = w->request;
@@ -211,10 +262,7 @@ static void weigh(const struct counter *c, const struct budget_limit *l,
     else
         need = l->kind == BUDGET_UPLOAD ? w->up : w->down;
     if (need > left) {
-        unsigned retry = retry_after(c, l, need, now);
-        if (g->end == BUDGET_GRANTED)
-            g->end = spent_of(l, w);
-        g->retry = retry > g->retry ? retry : g->retry;
+        lacks(c, l, w, now, need, share, g);
     } else if (l->kind == BUDGET_UPLOAD && w->need > 0) {
         *to = least(*to, w->need);
     } else if (l->kind != BUDGET_REQUESTS && !is_of_calls(l)) {
@@ -222,7 +270,9 @@ static void weigh(const struct counter *c, const struct budget_limit *l,
     }
 }
 
-typedef void (*each_fn)(struct counter *c, const struct budget_limit *l, void *arg);
+/* share: NULL of a limit that is this host's alone */
+typedef void (*each_fn)(struct counter *c, const struct budget_limit *l, struct budget_share *share,
+                        void *arg);
 
 /* Every limit that the wish falls under. -1: no room. */
 static int each(struct budget_ledger *b, const struct budget_wish *w, uint64_t now, each_fn fn,
@@ -236,9 +286,12 @@ static int each(struct budget_ledger *b, const struct budget_wish *w, uint64_t n
                 continue;
             uint64_t whose = whose_of(l, w);
             struct counter *c = counter_get(b, w->policy, all[i]->key, whose, l, now);
-            if (c == NULL)
+            bool shared = budget_of_fleet(all[i], l);
+            struct budget_share *share =
+                shared ? budget_share_get(b->shares, w->policy, all[i]->key, whose, l) : NULL;
+            if (c == NULL || (shared && share == NULL))
                 return -1;
-            fn(c, l, arg);
+            fn(c, l, share, arg);
         }
     return 0;
 }
@@ -249,13 +302,15 @@ struct asking {
     uint64_t now;
 };
 
-static void on_weigh(struct counter *c, const struct budget_limit *l, void *arg)
+static void on_weigh(struct counter *c, const struct budget_limit *l, struct budget_share *share,
+                     void *arg)
 {
     struct asking *a = arg;
-    weigh(c, l, a->wish, a->now, a->injection);
+    weigh(c, l, a->wish, a->now, share, a->injection);
 }
 
-static void on_charge(struct counter *c, const struct budget_limit *l, void *arg)
+static void on_charge(struct counter *c, const struct budget_limit *l, struct budget_share *share,
+                      void *arg)
 {
     const struct asking *a = arg;
     uint64_t n = l->kind == BUDGET_REQUESTS ? a->wish->request
@@ -264,6 +319,8 @@ static void on_charge(struct counter *c, const struct budget_limit *l, void *arg
                  : l->kind == BUDGET_UPLOAD ? a->injection->up
                                             : a->injection->down;
     c->slots[c->newest % SLOTS] += n;
+    if (share)
+        budget_share_ahead(share, used(c));
 }
 
 void budget_ledger_ask(struct budget_ledger *b, const struct budget_wish *w, uint64_t now,
@@ -283,7 +340,8 @@ struct returning {
     uint64_t at, up, down;
 };
 
-static void on_back(struct counter *c, const struct budget_limit *l, void *arg)
+static void on_back(struct counter *c, const struct budget_limit *l,
+                    struct budget_share *share UNUSED, void *arg)
 {
     const struct returning *r = arg;
     uint64_t part = part_of(c, r->at);
@@ -307,7 +365,8 @@ struct settling {
 };
 
 /* More than was charged counts from now on; less is taken back from where it was charged. */
-static void on_settle(struct counter *c, const struct budget_limit *l, void *arg)
+static void on_settle(struct counter *c, const struct budget_limit *l,
+                      struct budget_share *share UNUSED, void *arg)
 {
     const struct settling *s = arg;
     uint64_t took = l->kind == BUDGET_TOKENS ? s->tokens : s->cost,

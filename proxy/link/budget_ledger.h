@@ -15,6 +15,8 @@
 #include <stddef.h>
 
 struct budget_ledger;
+struct budget_share;
+struct budget_shares;
 struct sandbox_labels;
 
 enum { BUDGET_PORTION_MIN = 1024, BUDGET_PORTION_MAX = 256 * 1024 };
@@ -26,6 +28,8 @@ enum budget_end {
     BUDGET_UNKNOWN,     /* the policy has no such budget (any more) */
     BUDGET_SPENT_WHOLE, /* as BUDGET_SPENT; but it is the policy's, and the rule's own is not */
     BUDGET_SPENT_TOOL,  /* as BUDGET_SPENT; but it is the tool's */
+    BUDGET_SHORT,       /* the host's share of a limit of the fleet's leaves too little; the dialer
+                           asks for more, and says it to nobody */
 };
 
 struct budget_wish {
@@ -38,6 +42,7 @@ struct budget_wish {
     uint64_t tokens, cost;            /* of a call: its estimate */
     const char *sandbox;              /* whose call, of a model or of that tool; NULL: it is none */
     const struct sandbox_labels *labels; /* that sandbox's; NULL: it has none */
+    bool leased;                         /* what is held of the fleet's limits counts now */
 };
 
 struct budget_grant {
@@ -50,6 +55,10 @@ struct budget_grant {
 size_t budget_ledger_size(void);
 /* Maps it. The descriptor stays the caller's. NULL with err. */
 struct budget_ledger *budget_ledger_open(int fd, struct err *err);
+/* What lies beside the counters: shares of limits that are the fleet's. */
+struct budget_shares *budget_ledger_shares(struct budget_ledger *b);
+/* How much of that limit is used up here. */
+uint64_t budget_ledger_used(struct budget_ledger *b, const struct budget_share *s, uint64_t now);
 void budget_ledger_close(struct budget_ledger *b); /* NULL is fine */
 /* All of the wish or nothing. now: microseconds. */
 void budget_ledger_ask(struct budget_ledger *b, const struct budget_wish *w, uint64_t now,

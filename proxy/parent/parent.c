@@ -78,7 +78,8 @@ static bool not_logger(const struct child *c)
 /* Who can neither record what they know nor tell anybody. */
 static bool not_telling(const struct child *c)
 {
-    return c->role != ROLE_LOGGER && c->role != ROLE_EXPORTER && c->role != ROLE_DIALER;
+    return c->role != ROLE_LOGGER && c->role != ROLE_EXPORTER && c->role != ROLE_DIALER &&
+           c->role != ROLE_FLEET;
 }
 
 /* The builder has a sandbox's mounts to wait for, and nothing to record. */
@@ -168,6 +169,20 @@ static void start_exporter(struct parent *p)
     free(places);
 }
 
+/* Where budgets are shared with other hosts. */
+static void start_fleet(struct parent *p)
+{
+    if (config_fleet(p->config) == NULL)
+        return;
+    if ((p->fleet = parent_start(p, ROLE_FLEET, NULL)) == NULL) {
+        parent_stop(p, 1);
+        return;
+    }
+    parent_wire(p, p->fleet, p->dialer, "", PEER_FLEET, false);
+    parent_wire(p, p->fleet, p->dialer, "", "", false);
+    parent_wire(p, p->fleet, p->vault, "", "", false);
+}
+
 /* `run` without a secret has none, until a policy needs an injector (parent_sandbox.c). A daemon's
  * is always there. */
 static bool needs_vault(const struct parent *p)
@@ -208,6 +223,7 @@ static void start_roles(struct parent *p)
         parent_wire(p, p->vault, p->dialer, "", PEER_TOKENS, false);
     free(endpoints);
     start_exporter(p);
+    start_fleet(p);
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->password)
         parent_wire(p, p->dialer, p->vault, "", "", false);

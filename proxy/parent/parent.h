@@ -177,7 +177,8 @@ struct parent {
     struct verifying *verifying; /* parent_verify.c; NULL: never asked for */
     LIST_HEAD(, log_command) log_commands;
     unsigned n_log_asks; /* parent_log.c: that run */
-    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare, *exporter;
+    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare, *exporter,
+        *fleet;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
     struct meters past[ROLE_COUNT]; /* of processes that ended */

@@ -134,6 +134,8 @@ static void init_dialer(struct parent *p, struct msg *m)
     msg_put_u32(m, config_limits(p->config)->dial_seconds);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
     msg_put_u8(m, config_audit(p->config)->durability == AUDIT_SYNCED);
+    const struct config_fleet *fleet = config_fleet(p->config);
+    msg_put_u32(m, fleet ? fleet->hold : 0);
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->scheme == SCHEME_HTTPS)
         msg_put_fd_dup(m, p->roots_fd);
@@ -205,6 +207,18 @@ static void init_exporter(struct parent *p, struct msg *m)
         msg_put_str(m, url ? url : "");
     }
     msg_put_u8(m, p->starts[ROLE_EXPORTER] > 1);
+    msg_put_fd_dup(m, p->roots_fd);
+}
+
+static void init_fleet(struct parent *p, struct msg *m)
+{
+    const struct config_fleet *f = config_fleet(p->config);
+    const struct limits *l = config_limits(p->config);
+    msg_put_bytes(m, l, sizeof *l);
+    msg_put_str(m, f->at.host);
+    msg_put_u32(m, f->at.port);
+    msg_put_str(m, f->database);
+    msg_put_str(m, f->login);
     msg_put_fd_dup(m, p->roots_fd);
 }
 
@@ -301,6 +315,8 @@ static bool may_init(const struct parent *p, enum role r)
         return p->ca_pem != NULL;
     case ROLE_GATE:
         return p->roots_fd >= 0;
+    case ROLE_FLEET:
+        return p->roots_fd >= 0 && p->controller_ready;
     default:
         return p->controller_ready;
     }
@@ -334,6 +350,9 @@ void parent_init_child(struct child *c)
         break;
     case ROLE_EXPORTER:
         init_exporter(p, &m);
+        break;
+    case ROLE_FLEET:
+        init_fleet(p, &m);
         break;
     case ROLE_GATE:
         init_gate(p, &m);

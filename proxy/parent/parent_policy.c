@@ -50,6 +50,8 @@ static int make_fd(const struct parent *p, const char *name, struct err *err)
         return json_fd(config_endpoints_json(p->config), err);
     if (strcmp(name, PEER_EXPORTER) == 0)
         return json_fd(config_exporter_json(p->config), err);
+    if (strcmp(name, PEER_FLEET) == 0)
+        return json_fd(config_fleet_json(p->config), err);
     const struct policy *compiled = config_policy(p->config, name);
     return compiled ? image_fd(compiled, err) : -1;
 }

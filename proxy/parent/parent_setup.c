@@ -201,13 +201,13 @@ static int setup_pages(struct parent *p, struct err *err)
 /* What we start, from now on by descriptor, and what the builder mounts into sandboxes. */
 static int setup_programs(struct parent *p, struct err *err)
 {
-    static const enum role roles[] = {ROLE_SIGNER,        ROLE_VAULT,       ROLE_DIALER,
-                                      ROLE_GATE,          ROLE_INJECTOR,    ROLE_LOGGER,
-                                      ROLE_CONTROLLER,    ROLE_BUILDER,     ROLE_EXPORTER,
-                                      ROLE_SSH_FRONT,     ROLE_SSH_BACK,    ROLE_POSTGRES_FRONT,
-                                      ROLE_POSTGRES_BACK, ROLE_REDIS_FRONT, ROLE_REDIS_BACK,
-                                      ROLE_MYSQL_FRONT,   ROLE_MYSQL_BACK,  ROLE_SMTP_FRONT,
-                                      ROLE_SMTP_BACK,     ROLE_IMAP_FRONT,  ROLE_IMAP_BACK};
+    static const enum role roles[] = {
+        ROLE_SIGNER,        ROLE_VAULT,       ROLE_DIALER,     ROLE_GATE,
+        ROLE_INJECTOR,      ROLE_LOGGER,      ROLE_CONTROLLER, ROLE_BUILDER,
+        ROLE_EXPORTER,      ROLE_SSH_FRONT,   ROLE_SSH_BACK,   ROLE_POSTGRES_FRONT,
+        ROLE_POSTGRES_BACK, ROLE_REDIS_FRONT, ROLE_REDIS_BACK, ROLE_MYSQL_FRONT,
+        ROLE_MYSQL_BACK,    ROLE_SMTP_FRONT,  ROLE_SMTP_BACK,  ROLE_IMAP_FRONT,
+        ROLE_IMAP_BACK,     ROLE_FLEET};
     char path[PATH_MAX + 64];
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
         if ((p->programs[roles[i]] = program_open(role_name(roles[i]), err)) < 0)
@@ -308,6 +308,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
                        "`mcp_servers` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "cluster")) /* likewise */
         return err_set(err, ERR_UNREADY, "`cluster` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "fleet"))
+        return err_set(err, ERR_UNREADY, "`fleet` changed: that needs a restart of the daemon");
     if (!config_node_same(p->config, c)) /* the builder is told of it once */
         return err_set(err, ERR_UNREADY,
                        "`node` changed, and more than its namespaces: that needs a restart of the "

@@ -16,7 +16,8 @@
 
 _Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
 
-/* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
+/* What the vault may give to the far end: to the dialer the upstream proxy's password alone,
+ * to the fleet's role the login at its database. */
 static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
 {
     size_t n;
@@ -29,6 +30,10 @@ static void put_secret_list(struct parent *p, struct buf *out, const struct wire
     if (w->a == p->dialer) {
         names = &own;
         n = own ? 1 : 0;
+    }
+    if (w->a == p->fleet) {
+        names = &config_fleet(p->config)->login;
+        n = 1;
     }
     struct msg m; /* borrowed for its encoding */
     msg_init(&m, 0);

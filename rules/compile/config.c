@@ -22,6 +22,7 @@ static const struct key root_keys[] = {
     KEY("templates", OWN, "none", "mapping of names, see *Templates*"),
     KEY("node", OWN, "none", "see *Pods of a node*"),
     KEY("cluster", OWN, "none", "see *Pods of a cluster*"),
+    KEY("fleet", OWN, "none", "see *Fleet*"),
     KEY("upstream", OWN, "", "see *Upstream*"),
     KEY("listen", OWN, "none", "list, see *Listeners*"),
     KEY("audit", OWN, "", "see *Audit*"),
@@ -69,6 +70,10 @@ static int read_tree(struct config *c, struct err *err)
     if (node_get(&root, "node", &n) && config_read_node(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "cluster", &n) && config_read_cluster(c, &n, err) < 0)
+        return -1;
+    if (node_get(&root, "fleet", &n) && config_read_fleet(c, &n, err) < 0)
+        return -1;
+    if (config_check_fleet(c, &root, err) < 0)
         return -1;
     if (config_check_cluster(c, &root, err) < 0)
         return -1;

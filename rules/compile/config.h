@@ -323,6 +323,14 @@ struct config_node {
     size_t n_inbound;
 };
 
+/* `fleet`: the database by which hosts share budgets, and how long one that is cut off goes on. */
+struct config_fleet {
+    const char *url, *database, *login; /* database: within url; login: a secret's name */
+    struct authority at;
+    json_t *to;    /* ranges of addresses, as in a rule; borrowed from the tree; NULL: none */
+    unsigned hold; /* seconds */
+};
+
 /* `cluster`: where pods of `backend: kubernetes` are made, and as whom. */
 struct config_cluster {
     const char *api;        /* HOST[:PORT] */
@@ -426,6 +434,9 @@ bool config_secret_signs(const struct config_secret *s);
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
 /* NULL: none is named. */
 const struct config_cluster *config_cluster(const struct config *c);
+const struct config_fleet *config_fleet(const struct config *c); /* NULL: there is none */
+/* The dialer's policy of the fleet's role. malloc'd; NULL: there is no fleet. */
+char *config_fleet_json(const struct config *c);
 /* "bwrap", "docker", "gvisor", "kubernetes"; NULL: no backend has that number. */
 const char *config_backend_name(enum config_backend b);
 /* Is its root one that we lay out, with our images, layers and volumes? */

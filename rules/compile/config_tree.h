@@ -71,6 +71,7 @@ struct config {
     size_t n_templates;
     struct config_node *node;       /* NULL: none */
     struct config_cluster *cluster; /* NULL: none */
+    struct config_fleet *fleet;     /* NULL: none */
     bool debugs[CONFIG_LEVELS];     /* log_level: debug, by the words of config_read_levels */
 };
 
@@ -114,6 +115,9 @@ int config_read_levels(struct config *c, const struct node *n, struct err *err);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_node(struct config *c, const struct node *n, struct err *err);
 int config_read_cluster(struct config *c, const struct node *n, struct err *err);
+int config_read_fleet(struct config *c, const struct node *n, struct err *err);
+/* Is there one, where budgets are the fleet's? */
+int config_check_fleet(const struct config *c, const struct node *root, struct err *err);
 /* Is there one, where a policy's sandboxes are its pods? */
 int config_check_cluster(const struct config *c, const struct node *root, struct err *err);
 /* device_specs.c: what this host's specifications say of policies' `devices`, in their place. */

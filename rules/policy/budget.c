@@ -16,6 +16,7 @@ static const struct key budget_keys[] = {
     KEY("download", AS(byte_rates), "", ""),
     KEY("tokens", OWN, "", ""),
     KEY("cost", OWN, "", ""),
+    KEY("fleet", AS(bool), "", ""),
 };
 
 static const char per_sandbox[] = " per sandbox", per_label[] = " per label ";
@@ -226,6 +227,8 @@ int budget_read(struct arena *a, const struct node *n, const struct node *of,
         return node_fail(n, err,
                          "an empty budget; say 'requests', 'upload', 'download', 'tokens' or "
                          "'cost'");
+    if (node_key_bool(n, "fleet", &b->fleet, err) < 0)
+        return -1;
     b->key = of ? make_key(of) : 1;
     *ret = b;
     return 0;
@@ -247,6 +250,11 @@ int budget_read_calls(struct arena *a, const struct node *n, const struct node *
 bool budget_of_calls(const struct budget *b)
 {
     return budget_has(b, BUDGET_TOKENS) || budget_has(b, BUDGET_COST);
+}
+
+bool budget_of_fleet(const struct budget *b, const struct budget_limit *l)
+{
+    return b->fleet && !l->each;
 }
 
 bool budget_by_label(const struct budget *b)

@@ -1,8 +1,9 @@
 /* `budget` of a rule or of a policy: how much of it may be used up in a time.
  *
  * A budget is counted for the whole host (all sandboxes of the policy together), by the dialer
- * (proxy/link/budget_ledger.h). Bytes are those of bodies and of WebSocket connections, not of
- * heads. Tokens and money are of calls to a model (`llm`), which injectors alone count.
+ * (proxy/link/budget_ledger.h), or for a fleet of hosts (proxy/link/budget_share.h). Bytes are
+ * those of bodies and of WebSocket connections, not of heads. Tokens and money are of calls to a
+ * model (`llm`), which injectors alone count.
  */
 #ifndef DURWARD_BUDGET_H
 #define DURWARD_BUDGET_H
@@ -34,6 +35,7 @@ struct budget {
     uint64_t key; /* which one of its policy; never 0. The same after a reload of the same rule */
     size_t n;
     struct budget_limit limits[BUDGET_LIMITS_MAX];
+    bool fleet; /* its limits are of all hosts of the fleet together, but for those of a sandbox */
 };
 
 /* { requests: 1000/h, upload: 50MB/h, download: [1MB/s, 10GB/d], tokens: 2M/d,
@@ -46,7 +48,9 @@ int budget_read_calls(struct arena *a, const struct node *n, const struct node *
                       const struct budget **ret, struct err *err);
 bool budget_has(const struct budget *b, enum budget_kind kind); /* NULL: no */
 bool budget_of_calls(const struct budget *b);                   /* of tokens or of money */
-bool budget_by_label(const struct budget *b);                   /* some limit is; NULL: no */
+bool budget_of_fleet(const struct budget *b,
+                     const struct budget_limit *l); /* that limit of it is */
+bool budget_by_label(const struct budget *b);       /* some limit is; NULL: no */
 /* "1000 requests/h, 50MB up/h", for people. Returns buf. */
 char *budget_text(const struct budget *b, char *buf, size_t size);
 const char *budget_kind_name(enum budget_kind kind); /* as the key is written */

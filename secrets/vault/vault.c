@@ -218,7 +218,8 @@ static int on_peer(struct vault *v, struct msg *m)
         v->fetcher->attach(v->fetcher->self, far.fd, far.channel);
         return 0;
     }
-    bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER || broker_is_back(far.kind);
+    bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER || far.kind == ROLE_FLEET ||
+                broker_is_back(far.kind);
     bool *released = asks ? released_by(v, far.extra) : NULL;
     if (released == NULL) {
         close(far.fd);

@@ -10,10 +10,10 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import client, conquer, person, scene, seat, seat_bed, tap, wire  # noqa: E402
-from harness.seat_bed import OTHER  # noqa: E402
+from harness.seat_bed import FLEET, OTHER  # noqa: E402
 from harness.wire import message, pairs, text, u8, u32, u64  # noqa: E402
 
-HASH = "0" * 64
+HASH, POSTGRES = "0" * 64, 4  # lib/authority.h:enum scheme
 FILES = ("opens a file", "makes a file")  # by roles that open files, where nothing says which
 PENDING_APPROVAL_DENIED, PENDING_APPROVAL_FULL, APPROVALS = 0, 2, 512  # proxy/link/held.h, controller/sandbox/approvals.h
 LAYER_REMOVE, LAYER_SWEEP = 4, 17  # controller/proto/layer_work.h
@@ -553,7 +553,42 @@ def exporter(bed, rows):
     ends(bed, rows, "exporter", more=[(wire.CARRIED, u32(1)), (wire.CARRY, u32(1), u8(1), text("x"))], foreign=(wire.CARRY, wire.CARRIED))
 
 
-PARTS = (injector, replies, dialer, signer, vault, exporter, controller, logger)
+def fleet(bed, rows):
+    f = bed.seats.take("fleet")
+    kernel(bed, rows, f, "fleet")
+    v = seat.Talk(bed, rows("fleet to vault"), f.wire("vault"))
+
+    def none(got):
+        return got not in ("ended", None) and (got[1].u32(), got[1].u8()) == (7, 0) and b"ghp_" not in got[1].data
+    v.takes("what asks whom to log in as", lambda got: (got[0], got[1].u32(), got[1].u8()) == (wire.SECRET, 7, 1),
+            message(wire.SECRET_GET, u32(7), text("fleet")))
+    for name, want in (("a rule's secret", "github"), ("the login's password", "fleet_password"), ("a secret that there is not", "x")):
+        v.tries(name, none, message(wire.SECRET_GET, u32(7), text(want)))
+    d = seat.Talk(bed, rows("fleet to dialer"), f.wire("dialer", "(fleet)"))
+
+    def denied(got):
+        return got not in ("ended", None) and got[0] == wire.DIAL_FAIL and (got[1].u32(), got[1].text()) == (7, "denied")
+    d.takes("a dial of its database", lambda got: got[0] == wire.DIAL_FAIL and (got[1].u32(), got[1].text()) == (7, "connect"),
+            dial(FLEET, port=5432, scheme=POSTGRES))
+    for name, host, port in (("a host of a policy", scene.PLAIN, 443), ("another port of its own", FLEET, 22),
+                             ("a host of nobody", "evil.example.com", 5432), ("loopback", "127.0.0.1", 5432)):
+        d.tries(name, denied, dial(host, port=port, scheme=POSTGRES))
+    d.breaks("its host by HTTPS", dial(FLEET, port=5432))
+    s = seat.Talk(bed, rows("fleet to shares"), f.wire("dialer", ""))
+    s.takes("another life of the holder", lambda got: got[0] == wire.FLEET_HOLDER, message(wire.FLEET_LOST))
+    s.takes("the holder's beginning", None, message(wire.FLEET_UP))
+    s.tries("a share that nobody asked for", lambda got: got != "ended" and (got is None or got[0] == wire.FLEET_BEAT),
+            message(wire.FLEET_SHARE, u32(9), u64(1 << 50)))
+    seat.taken.add((s.rows.seat, wire.FLEET_SHARE))
+    s.breaks("a share without its number", message(wire.FLEET_SHARE, u64(1)))
+    s.breaks("message FLEET_BEAT", message(wire.FLEET_BEAT, u32(1)))
+    s.breaks("message BUDGET_BACK", message(wire.BUDGET_BACK, u32(1), u64(1), u64(1)))
+    s.breaks("message DIAL", dial(scene.PLAIN))
+    f.end()
+    ends(bed, rows, "fleet", more=[(wire.FLEET_SHARE, u32(1), u64(9))], foreign=(wire.FLEET_SHARE,))
+
+
+PARTS = (injector, replies, dialer, signer, vault, exporter, fleet, controller, logger)
 
 
 def everything(t):

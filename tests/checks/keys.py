@@ -43,6 +43,7 @@ FORMS = {
     "snapshot": pattern("^[a-z0-9][a-z0-9-]{0,62}$"),
     "engine_image": pattern("^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"),
     "namespace": pattern("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"),
+    "database": pattern("^postgres://[^/@]+/[^/]{1,63}$"),
     "socket": pattern(r"^/[^\x00-\x1f\x7f]*$", maxLength=107),
     "volumes": one_or_more(pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}:/[^:\x00-\x1f\x7f]+(:ro)?$"), maxItems=8),
     "devices": one_or_more(pattern(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}/[A-Za-z0-9][A-Za-z0-9_-]{0,62}=[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"), maxItems=8),

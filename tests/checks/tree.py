@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 # The folders with C of the product; what their rooms may include is in LAYOUT.
-LAYERS = ("lib", "rules", "audit", "ca", "secrets", "proxy", "broker", "controller", "cli")
+LAYERS = ("lib", "rules", "audit", "ca", "secrets", "proxy", "broker", "fleet", "controller", "cli")
 
 ROOT = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "..", ".."))
 

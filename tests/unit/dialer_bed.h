@@ -44,6 +44,8 @@ struct bed {
     char asked[HOST_TEXT_MAX];
 };
 
+static uint32_t bed_hold; /* seconds of a lease of the fleet's shares; 0: no fleet */
+
 /* What the parent keeps for budgets. */
 static int bed_book(void)
 {
@@ -270,6 +272,7 @@ static void bed_init(struct bed *b, const char *cidr, uint32_t seconds, const un
     msg_put_u32(&m, seconds);
     msg_put_bytes(&m, key ? key : (const unsigned char *)"", key ? 32 : 0);
     msg_put_u8(&m, synced);
+    msg_put_u32(&m, bed_hold);
     msg_put_fd(&m, bed_book());
     bed_send(b->control, &m);
 }
@@ -322,7 +325,7 @@ static int bed_peer_json(struct bed *b, enum role kind, uint32_t number, const c
     return pair[1];
 }
 
-static int bed_peer(struct bed *b, enum role kind, uint32_t number, const char *sandbox)
+static UNUSED int bed_peer(struct bed *b, enum role kind, uint32_t number, const char *sandbox)
 {
     return bed_peer_json(b, kind, number, sandbox, b->policy_json);
 }

@@ -12,6 +12,7 @@ MCP, MCP_PLAIN = "mcp.example.com", "mcp-open.example.com"
 CLUSTER = "cluster.example.com"
 MODEL, MODEL_PLAIN = "model.example.com", "model-open.example.com"
 SESSIONS = "sessions.example.com"
+FLEET = "fleet.example.com"
 
 
 class Sessions:
@@ -90,6 +91,10 @@ class Bed:
         self.other = s.add(OTHER, needs(self.word, shapes.github()))
         s.d.policy("other", [{"allow": OTHER, "with": {"bearer": "other"}}])
         s.d.audit.update(audit)
+        s.d.secret("fleet_password", scan_of(s, "fleet"))
+        s.d.secrets["fleet"] = {"postgres_login": {"user": "fleet", "password": "fleet_password"}}
+        s.d.resolve[FLEET + ":5432"] = "127.0.0.1:1"  # where nobody listens
+        s.d.extra["fleet"] = {"postgres": "postgres://%s/fleet" % FLEET, "login": "fleet"}
         self.addresses = [s.listener(), s.listener("other"), s.listener(None)]
         s.d.serve()
         self.near, self.kept = s.gate(self.addresses[1], timeout=5), None

@@ -21,6 +21,7 @@
 
 #include "api_client.h"
 #include "gvisor.h"
+#include "microvm.h"
 #include "tcp_listen.h"
 #include "paths.h"
 
@@ -210,10 +211,16 @@ static void engines(struct findings *f, const struct config *c)
     for (size_t i = 0; c && i < config_policies(c); i++) {
         const char *name = config_policy_name(c, i);
         const struct config_sandbox *s = config_policy_sandbox(c, name);
+        struct microvm_program machine;
         struct err err = {0};
         if (s->backend == BACKEND_GVISOR && gvisor_path(&err) == NULL)
             findings_add(f, "gvisor", FINDING_FAIL, "apt-get install runsc", "policy %s: %s", name,
                          err.text);
+        if (s->backend == BACKEND_MICROVM && microvm_find(&machine, &err) < 0)
+            findings_add(f, "microvm", FINDING_FAIL,
+                         "apt-get install qemu-system-x86 qemu-system-common "
+                         "linux-image-cloud-amd64",
+                         "policy %s: %s", name, err.text);
         if (s->backend != BACKEND_DOCKER)
             continue;
         if (reaches(s->docker.socket) == 0)

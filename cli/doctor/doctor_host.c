@@ -22,6 +22,7 @@
 
 #include "cgroup.h"
 #include "gvisor.h"
+#include "microvm.h"
 #include "landlock.h"
 #include "mounts.h"
 #include "netns.h"
@@ -318,6 +319,17 @@ static void gvisor(struct findings *f)
                      p.version, p.platform);
 }
 
+static void microvm(struct findings *f)
+{
+    struct microvm_program p;
+    struct err err = {0};
+    if (microvm_find(&p, &err) < 0)
+        findings_add(f, "microvm", FINDING_OK, NULL, "no backend: microvm: %s", err.text);
+    else
+        findings_add(f, "microvm", FINDING_OK, NULL, "%s, %s, the kernel %s%s", p.qemu, p.files,
+                     p.kernel, p.kvm ? ", /dev/kvm" : "; without /dev/kvm a guest is slow");
+}
+
 void doctor_host(struct findings *f)
 {
     kernel(f);
@@ -327,6 +339,7 @@ void doctor_host(struct findings *f)
     fuse(f);
     bubblewrap(f);
     gvisor(f);
+    microvm(f);
     memory(f);
     limits(f);
     groups(f);

@@ -391,8 +391,9 @@ static void set_person(struct run_request *r)
  * himself. */
 static int set_image(const struct run_options *o, struct run_request *r, struct err *err)
 {
-    if (o->backend && config_backend_named(o->backend) >= BACKEND_KUBERNETES)
-        return err_set(err, ERR_PARSE, "--backend %s: there are bwrap, docker and gvisor",
+    if (o->backend && (config_backend_named(o->backend) == BACKEND_KUBERNETES ||
+                       config_backend_named(o->backend) == BACKENDS))
+        return err_set(err, ERR_PARSE, "--backend %s: there are bwrap, docker, gvisor and microvm",
                        o->backend);
     snprintf(r->backend, sizeof r->backend, "%s", o->backend ? o->backend : "");
     if (o->image == NULL || strcmp(o->image, "host") == 0)

@@ -51,7 +51,7 @@ const struct arg_option run_arg_options[] = {
     {OPT_VIEW, "view", NULL, "judge bound files whenever they are opened, not once (slower)"},
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
     {OPT_PUBLISH, "publish", "[[ADDR:]H:]S", "reach its port S at H of this host (127.0.0.1)"},
-    {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap, docker or gvisor"},
+    {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap, docker, gvisor or microvm"},
     {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
     {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
     {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},

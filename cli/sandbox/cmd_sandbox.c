@@ -76,7 +76,7 @@ static const struct arg_option create_options[] = {
     TTL_ROW,
     IDLE_TTL_ROW,
     {0, "backend", "NAME",
-     "what makes it: bwrap, docker, gvisor or kubernetes (default: the policy's)",
+     "what makes it: bwrap, docker, gvisor, kubernetes or microvm (default: the policy's)",
      .key = "backend"},
     {0, "image", "NAME", "its root: an imported image, or one of the engine's or cluster's",
      .key = "image"},

@@ -28,6 +28,6 @@ struct backend {
 const struct backend *backend_of(const struct plan *plan);
 
 extern const struct backend backend_bwrap, backend_docker, backend_gvisor, backend_kubernetes,
-    backend_pod;
+    backend_microvm, backend_pod;
 
 #endif

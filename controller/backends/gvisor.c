@@ -128,7 +128,8 @@ static int gvisor_make(const struct making *m, struct err *err)
     pid_t pid = start(m->plan, &program, config, &inner, err);
     if (pid < 0)
         return -1;
-    _exit(gvisor_keep(pid, inner));
+    const struct keeper_children children = {.sandbox = pid};
+    _exit(gvisor_keep(&children, inner));
 }
 
 static int check(const struct plan *plan, struct err *err)

@@ -33,7 +33,7 @@ const char *gvisor_path(struct err *err);
 int gvisor_find(struct gvisor_program *ret, struct err *err);
 
 /* Tasks of runsc's own, which do not count for a sandbox. */
-enum { GVISOR_TASKS = PLAN_GVISOR_TASKS };
+enum { GVISOR_TASKS = PLAN_WALL_TASKS };
 
 /* Where things lie in what runsc runs in. */
 #define GVISOR_BUNDLE "/bundle"
@@ -42,8 +42,15 @@ enum { GVISOR_TASKS = PLAN_GVISOR_TASKS };
 /* runsc's config.json, in a memfd, rewound. */
 int gvisor_spec(const struct plan *plan, struct err *err);
 
-/* The launcher's last work: until the sandbox, a child of ours, ends. inner: its durward-init, a
- * SOCK_SEQPACKET. Its exit status. */
-int gvisor_keep(pid_t sandbox, int inner);
+/* Of the keeper; with any of them all ends. */
+struct keeper_children {
+    pid_t sandbox;
+    pid_t others[2];      /* 0: none */
+    bool connects_inside; /* its network is not this namespace's: durward-init connects to ports */
+};
+
+/* The launcher's last work: until the sandbox ends. inner: its durward-init, a SOCK_SEQPACKET. The
+ * sandbox's exit status. */
+int gvisor_keep(const struct keeper_children *children, int inner);
 
 #endif

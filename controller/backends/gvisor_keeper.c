@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ struct way {
 };
 
 struct keeper {
-    pid_t sandbox;
+    struct keeper_children children;
     int status; /* once it has ended */
     int inner, signals;
     unsigned resets; /* that the sandbox has not answered yet */
@@ -152,6 +153,41 @@ static int add_pipes(struct slot *s, struct msg *m, uint8_t stdio)
                : 0;
 }
 
+/* Both ends of a connection in this network namespace, as nobody takes another socket for one of a
+ * sandbox's port. Who else connects here is not let in between. */
+static int connected_pair(int p[2])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in ours, theirs = {0};
+    socklen_t n = sizeof at, m = sizeof ours, k = sizeof theirs;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    p[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    p[1] = -1;
+    if (bind(listening, (struct sockaddr *)&at, sizeof at) == 0 && listen(listening, 1) == 0 &&
+        getsockname(listening, (struct sockaddr *)&at, &n) == 0 &&
+        connect(p[0], (struct sockaddr *)&at, n) == 0 &&
+        getsockname(p[0], (struct sockaddr *)&ours, &m) == 0)
+        p[1] = accept4(listening, (struct sockaddr *)&theirs, &k, SOCK_CLOEXEC);
+    if (listening >= 0)
+        close(listening);
+    if (p[1] >= 0 && theirs.sin_port == ours.sin_port)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (p[i] >= 0)
+            close(p[i]);
+    return -1;
+}
+
+static int add_connection(struct slot *s, struct msg *m)
+{
+    int p[2];
+    if (connected_pair(p) < 0)
+        return -1;
+    s->outer[s->n++] = p[0];
+    msg_put_fd(m, p[1]);
+    return 0;
+}
+
 static int add_terminal(struct slot *s, struct msg *m, uint32_t rows, uint32_t cols)
 {
     int master, inner;
@@ -207,6 +243,8 @@ static int add_ends(struct slot *s, struct msg *m, const struct asked *a)
         return add_pipe(s, m, a->op == INSIDE_WRITE || a->op == INSIDE_WRITE_NEW);
     if (m->type == W_INIT_WATCH)
         return add_pipe(s, m, false);
+    if (m->type == W_INIT_CONNECT)
+        return add_connection(s, m);
     if (a->stdio == COMMAND_TERMINAL)
         return add_terminal(s, m, a->rows, a->cols);
     return a->stdio & COMMAND_PIPES ? add_pipes(s, m, a->stdio) : 0;
@@ -333,7 +371,7 @@ static int on_asked(struct keeper *k)
     case W_INIT_WATCH:
         return with_ends(k, &m);
     case W_INIT_CONNECT:
-        return on_connect(k, &m);
+        return k->children.connects_inside ? with_ends(k, &m) : on_connect(k, &m);
     case W_INIT_RESET:
         return on_reset(k, &m);
     case W_INIT_SIGNAL:
@@ -425,17 +463,18 @@ static int on_said(struct keeper *k)
 
 /* ---- children ---- */
 
-/* -1: the sandbox itself. */
+/* -1: the sandbox itself, or what it cannot be without. */
 static int on_children(struct keeper *k)
 {
     struct signalfd_siginfo info;
     int status;
     (void)!read(k->signals, &info, sizeof info);
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-        if (pid == k->sandbox) {
+        if (pid == k->children.sandbox)
             k->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        if (pid == k->children.sandbox || pid == k->children.others[0] ||
+            pid == k->children.others[1])
             return -1;
-        }
         for (unsigned i = 0; i < SLOTS; i++) {
             struct slot *s = &k->slots[i];
             if (!s->used || s->terminal != pid)
@@ -520,10 +559,10 @@ static int prepare(struct keeper *k)
     return hand_filter(k) < 0 ? -1 : give_up_rights();
 }
 
-int gvisor_keep(pid_t sandbox, int inner)
+int gvisor_keep(const struct keeper_children *children, int inner)
 {
     static struct keeper k;
-    k = (struct keeper){.sandbox = sandbox, .inner = inner, .status = 1};
+    k = (struct keeper){.children = *children, .inner = inner, .status = 1};
     k.in.to = inner;
     k.out.to = LAUNCHER_INIT;
     if (prepare(&k) < 0)

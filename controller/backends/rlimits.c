@@ -90,7 +90,7 @@ int rlimits_note(const struct plan *plan, bool uncounted, struct buf *notes)
 {
     const struct config_sandbox *l = &plan->sandbox_spec.limits;
     int bad = 0;
-    if (l->memory && !(plan->held & CGROUP_MEMORY))
+    if (l->memory && !(plan->held & CGROUP_MEMORY) && l->backend != BACKEND_MICROVM)
         bad |= buf_append_str(notes, l->backend == BACKEND_GVISOR
                                          ? "note: limit memory: not held, as no control group can "
                                            "be used here\n"

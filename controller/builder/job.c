@@ -440,7 +440,9 @@ static int hold(struct job *j, const struct rootfs_parts *parts, struct plan *pl
 {
     if (j->backend->stays)
         return 0;
-    j->cgroup = cgroup_new(plan->sandbox, &plan->sandbox_spec.limits, plan_server_tasks(plan),
+    struct config_sandbox limits = plan->sandbox_spec.limits;
+    limits.memory += limits.memory ? plan_server_memory(plan) : 0;
+    j->cgroup = cgroup_new(plan->sandbox, &limits, plan_server_tasks(plan),
                            plan->sandbox_spec.root != SANDBOX_SPEC_READ_ONLY);
     plan->held = cgroup_held(j->cgroup);
     if (plan->sandbox_spec.image[0])

@@ -41,13 +41,15 @@
 #include "pod_inside.h"
 #include "selftest.h"
 #include "agent_socket.h"
+#include "connection_relay.h"
 #include "stdio_mcp.h"
 #include "wire.h"
 
 enum { CONTROL = 3, SIGNAL_STATUS = 128, COMMANDS_MAX = 256, FAILED = 125, PART = 8 };
 
-/* Its kernel is gVisor's, and no descriptor can be given out (command.h). */
-static bool relayed;
+/* No descriptor can be given out (command.h), as its kernel is gVisor's; or, where it is a guest,
+ * one like the host's in a machine of its own. */
+static bool relayed, guest;
 
 /* A dead far end shows as end of file in the loop. -1: it was not sent. */
 static int post(struct msg *m)
@@ -125,9 +127,10 @@ static bool test(enum selftest_root root, bool nested)
 {
     static struct selftest_result results[SELFTEST_MAX];
     unsigned n = selftest_run(CONTROL, root,
-                              relayed  ? SELFTEST_OF_GVISOR
-                              : nested ? SELFTEST_NESTED
-                                       : SELFTEST_PLAIN,
+                              guest     ? SELFTEST_IN_GUEST
+                              : relayed ? SELFTEST_OF_GVISOR
+                              : nested  ? SELFTEST_NESTED
+                                        : SELFTEST_PLAIN,
                               results);
     struct msg m;
     bool ok = true;
@@ -330,16 +333,22 @@ static int on_connect(struct msg *m)
     struct command *c = begin(m, &number, &bad);
     if (c == NULL)
         return bad ? -1 : 0;
-    if (msg_get_u32(m, &port) < 0 || port == 0 || port > 65535 || msg_end(m) < 0)
+    int end = -1;
+    if (msg_get_u32(m, &port) < 0 || port == 0 || port > 65535 ||
+        (guest && msg_get_fd(m, &end) < 0) || msg_end(m) < 0)
         return -1;
     pid_t pid = fork_worker();
     if (pid == 0) {
         int fd = inside_connect(port);
         if (fd < 0)
             _exit(errno);
-        post_started(number, &fd, 1);
+        if (end >= 0 && connection_relay(fd, end, CONTROL) < 0)
+            _exit(errno);
+        post_started(number, &fd, end < 0);
         _exit(0);
     }
+    if (end >= 0)
+        close(end);
     started_worker(c, number, pid);
     return 0;
 }
@@ -478,6 +487,8 @@ int main(int argc, char **argv)
             agent = true;
         else if (strcmp(argv[i], COMMAND_RELAYED) == 0)
             relayed = true;
+        else if (strcmp(argv[i], COMMAND_GUEST) == 0)
+            guest = true;
         else
             word = argv[i];
     sigset_t mask;

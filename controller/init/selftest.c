@@ -33,13 +33,13 @@
 
 #include "wire.h"
 
-enum { START_WAIT_MS = 8, GVISOR_WAIT_MS = 250, TEXT_MAX = 16 * 1024 };
+enum { START_WAIT_MS = 8, GVISOR_WAIT_MS = 250, GUEST_WAIT_MS = 2000, TEXT_MAX = 16 * 1024 };
 
 /* Where the results go; one probe at a time. */
 struct run {
     struct selftest_result *at;
     unsigned n;
-    bool gvisor;
+    bool gvisor, guest;
     int wait_ms;
 };
 
@@ -292,7 +292,9 @@ static void dns_finish(struct run *t, int fd)
     unsigned char a[512];
     struct pollfd p = {.fd = fd, .events = POLLIN};
     /* no answer in time is no name either: the gate may still be waking up */
-    ssize_t n = fd >= 0 && poll(&p, 1, START_WAIT_MS) > 0 ? recv(fd, a, sizeof a, 0) : 0;
+    ssize_t n = fd >= 0 && poll(&p, 1, t->guest ? t->wait_ms : START_WAIT_MS) > 0
+                    ? recv(fd, a, sizeof a, 0)
+                    : 0;
     bool named = n >= 12 && (a[6] != 0 || a[7] != 0);
     report(t, "DNS", !named, "%s", named ? "a name that nobody allowed was resolved" : "");
     if (fd >= 0)
@@ -424,11 +426,11 @@ static void must_be_read_only(struct run *t, const char *probe, const char *path
     report(t, probe, ok, "%s%s", path, ok ? "" : " is not mounted read-only");
 }
 
-/* gVisor shows neither what a layer nor what a mount of the host is; there the host's kernel
+/* Neither gVisor nor a guest shows what a layer or a mount of the host is; there the host's kernel
  * refuses what is written to the latter. */
 static void probe_files(struct run *t, enum selftest_root root)
 {
-    if (root == SELFTEST_LAYERED && !t->gvisor) {
+    if (root == SELFTEST_LAYERED && !t->gvisor && !t->guest) {
         must_be_layer(t, "layered root", "/");
         must_be_layer(t, "layered /usr", "/usr");
     } else if (root == SELFTEST_READ_ONLY) {
@@ -452,9 +454,13 @@ unsigned selftest_run(int control, enum selftest_root root, enum selftest_wall w
                       struct selftest_result results[SELFTEST_MAX])
 {
     bool nested = wall == SELFTEST_NESTED;
-    bool gvisor = wall == SELFTEST_OF_GVISOR;
-    struct run t = {
-        .at = results, .gvisor = gvisor, .wait_ms = gvisor ? GVISOR_WAIT_MS : START_WAIT_MS};
+    bool gvisor = wall == SELFTEST_OF_GVISOR, guest = wall == SELFTEST_IN_GUEST;
+    struct run t = {.at = results,
+                    .gvisor = gvisor,
+                    .guest = guest,
+                    .wait_ms = gvisor  ? GVISOR_WAIT_MS
+                               : guest ? GUEST_WAIT_MS
+                                       : START_WAIT_MS};
     probe_descriptors(&t, control); /* before any other probe opens one */
     int dns = dns_ask();
     probe_status(&t, nested ? SELFTEST_NESTED_CAPS : 0);

@@ -40,6 +40,9 @@ struct command_failure {
  * after all other descriptors of the message, and W_INIT_STARTED has none. Of a terminal that is a
  * SOCK_SEQPACKET: packets in begin with a byte that says what follows, packets out are bytes. */
 #define COMMAND_RELAYED "relayed"
+/* The same in a microVM, whose kernel is one like the host's: it connects to ports as well, and the
+ * connection's end comes with what asks for it. */
+#define COMMAND_GUEST "guest"
 enum {
     COMMAND_RELAYED_BYTES = 'b', /* input */
     COMMAND_RELAYED_SIZE = 's',  /* rows and columns, two unsigned short of this machine */

@@ -158,7 +158,8 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
         ret->limits.backend = config_backend_named(backend);
     if (ret->limits.backend == BACKENDS)
         return err_set(err, ERR_PARSE,
-                       "there is no backend '%.80s': bwrap, docker, gvisor or kubernetes", backend);
+                       "there is no backend '%.80s': bwrap, docker, gvisor, kubernetes or microvm",
+                       backend);
     if (ret->limits.nested && ret->limits.backend != BACKEND_BWRAP)
         return err_set(err, ERR_UNREADY,
                        "unsupported: a sandbox of the %s backend has no containers inside; leave "

@@ -67,8 +67,8 @@ struct sandbox_spec {
 /* A name of an image or a snapshot: [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}. It becomes a directory's. */
 bool sandbox_spec_name_ok(const char *s);
 /* What a policy asks for, with this backend and image where they are not "" (or NULL). bwrap's
- * and gVisor's image is an imported one, or "host"; docker's one of the engine's, kubernetes' the
- * cluster's. -1 with err: not a name. */
+ * gVisor's and a microVM's image is an imported one, or "host"; docker's one of the engine's,
+ * kubernetes' the cluster's. -1 with err: not a name. */
 int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
                            const char *image, struct sandbox_spec *ret, struct err *err) WUNUSED;
 /* NAME:/path or NAME:/path:ro. -1 with err: it is neither. */

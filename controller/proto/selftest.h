@@ -28,6 +28,7 @@ enum selftest_wall {
     SELFTEST_PLAIN,
     SELFTEST_NESTED,    /* this one; namespaces and mounts are theirs to make */
     SELFTEST_OF_GVISOR, /* gVisor's */
+    SELFTEST_IN_GUEST,  /* a microVM's, like this one */
 };
 
 /* Capabilities of root where programs inside may make namespaces, as in /proc/PID/status: those of

@@ -14,7 +14,8 @@ bool plan_root_inside(const struct plan *p)
 
 bool plan_is_root(const struct plan *p)
 {
-    return plan_root_inside(p) || p->sandbox_spec.limits.backend == BACKEND_GVISOR;
+    enum config_backend b = p->sandbox_spec.limits.backend;
+    return plan_root_inside(p) || b == BACKEND_GVISOR || b == BACKEND_MICROVM;
 }
 
 void plan_idmap(const struct plan *p, struct idmap *ret)
@@ -291,5 +292,11 @@ unsigned plan_server_tasks(const struct plan *p)
     for (unsigned i = 0; i < p->nbinds; i++)
         n += p->binds[i].view;
     n *= PLAN_SERVER_THREADS;
-    return p->sandbox_spec.limits.backend == BACKEND_GVISOR ? n + PLAN_GVISOR_TASKS : n;
+    enum config_backend b = p->sandbox_spec.limits.backend;
+    return b == BACKEND_GVISOR || b == BACKEND_MICROVM ? n + PLAN_WALL_TASKS : n;
+}
+
+uint64_t plan_server_memory(const struct plan *p)
+{
+    return p->sandbox_spec.limits.backend == BACKEND_MICROVM ? PLAN_MACHINE_MEMORY : 0;
 }

@@ -19,7 +19,8 @@ enum {
     PLAN_GITHOSTS_MAX = 256,
     PLAN_SSHHOSTS_MAX = 256,
     PLAN_SERVER_THREADS = 4, /* of each process that serves a view or a volume */
-    PLAN_GVISOR_TASKS = 256, /* of gVisor's kernel, its file server and what starts them */
+    PLAN_WALL_TASKS = 256, /* of gVisor's kernel or a virtual machine, and what serves its files */
+    PLAN_MACHINE_MEMORY = 320 * 1024 * 1024, /* of a virtual machine, beside the guest's */
 };
 
 struct plan_bind {
@@ -61,12 +62,15 @@ void plan_free(struct plan *p); /* NULL is fine */
 /* An image without binds has root inside, who is nobody outside; with binds everybody is himself.
  */
 bool plan_root_inside(const struct plan *p);
-/* Is the command root inside? Under gVisor always, whoever that is outside. */
+/* Is the command root inside? Under gVisor and in a microVM always, whoever that is outside. */
 bool plan_is_root(const struct plan *p);
 /* Who the command is inside and outside, where the launcher makes its user namespace. */
 void plan_idmap(const struct plan *p, struct idmap *ret);
-/* Tasks of ours that serve its views and volumes, and gVisor's: they do not count for it. */
+/* Tasks of ours that serve its views and volumes, and of gVisor or a virtual machine: they do not
+ * count for it. */
 unsigned plan_server_tasks(const struct plan *p);
+/* Bytes that do not count for it either. */
+uint64_t plan_server_memory(const struct plan *p);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);
 

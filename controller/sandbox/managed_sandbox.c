@@ -170,7 +170,7 @@ struct managed_sandbox *managed_sandbox_blank(struct controller *c)
 
 /* ---- its sandbox ---- */
 
-/* In an image everybody is root, who is nobody outside; under gVisor too. */
+/* In an image everybody is root, who is nobody outside; under gVisor and in a microVM too. */
 static int fill_request(struct managed_sandbox *r, struct run_request *q, struct err *err)
 {
     const char *key;
@@ -185,7 +185,7 @@ static int fill_request(struct managed_sandbox *r, struct run_request *q, struct
     q->uid = r->controller->owner_uid;
     q->gid = r->controller->owner_gid;
     enum config_backend b = config_backend_named(r->backend);
-    bool root = b == BACKEND_GVISOR ||
+    bool root = b == BACKEND_GVISOR || b == BACKEND_MICROVM ||
                 (b != BACKEND_KUBERNETES && (q->uid == 0 || (r->image[0] && b != BACKEND_DOCKER)));
     snprintf(q->user, sizeof q->user, "%s", root ? "root" : "sandbox");
     json_object_foreach(r->env, key, value)

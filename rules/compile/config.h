@@ -148,6 +148,7 @@ enum config_backend {
     BACKEND_DOCKER,
     BACKEND_GVISOR,
     BACKEND_KUBERNETES,
+    BACKEND_MICROVM,
     BACKENDS,    /* those before it are named by policies and users */
     BACKEND_POD, /* somebody else makes it; ours are its listeners alone */
     BACKENDS_ALL
@@ -437,7 +438,7 @@ const struct config_cluster *config_cluster(const struct config *c);
 const struct config_fleet *config_fleet(const struct config *c); /* NULL: there is none */
 /* The dialer's policy of the fleet's role. malloc'd; NULL: there is no fleet. */
 char *config_fleet_json(const struct config *c);
-/* "bwrap", "docker", "gvisor", "kubernetes"; NULL: no backend has that number. */
+/* "bwrap", "docker", "gvisor", "kubernetes", "microvm"; NULL: no backend has that number. */
 const char *config_backend_name(enum config_backend b);
 /* Is its root one that we lay out, with our images, layers and volumes? */
 bool config_backend_lays_out(enum config_backend b);

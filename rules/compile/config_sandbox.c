@@ -9,7 +9,8 @@ enum { CPU_PERCENT_MAX = 102400 };
 
 #define SIZE_LIMIT (1ull << 50)
 
-static const char *const backends[BACKENDS] = {"bwrap", "docker", "gvisor", "kubernetes"};
+static const char *const backends[BACKENDS] = {"bwrap", "docker", "gvisor", "kubernetes",
+                                               "microvm"};
 static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
 static const char *const soft_names[] = {"stop", "pause"};
@@ -36,7 +37,8 @@ static const struct key sandbox_keys[] = {
         "images and programs' own sandboxes work; its files are in memory. See *Containers "
         "inside*"),
     KEY("backend", WORDS_OF(backends), "`bwrap`",
-        "what makes the sandboxes: `bwrap` (bubblewrap), `gvisor`, see *Under gVisor*, "
+        "what makes the sandboxes: `bwrap` (bubblewrap), `gvisor`, see *Under gVisor*, `microvm`, "
+        "see *In a virtual machine*, "
         "`docker`, see *Containers of an engine*, or `kubernetes`, see *Pods of a cluster*"),
     KEY("docker", OWN, "`/run/docker.sock`, no image",
         "mapping: `socket`, the path of the engine's unix socket; `image`, an image that the "
@@ -46,7 +48,8 @@ static const struct key sandbox_keys[] = {
         "mapping: `namespace`, of the cluster, where the pods are made; `image`, which the cluster "
         "pulls"),
     KEY("image", AS(image), "the host's /usr",
-        "of the daemon's sandboxes that `bwrap` or `gvisor` makes, where who makes one names none: "
+        "of the daemon's sandboxes that `bwrap`, `gvisor` or `microvm` makes, where who makes one "
+        "names none: "
         "an "
         "imported image (`durward image`), or `host`"),
     KEY("ttl", AS(lasting), "`24h`",
@@ -132,7 +135,7 @@ const char *config_backend_name(enum config_backend b)
 
 bool config_backend_lays_out(enum config_backend b)
 {
-    return b == BACKEND_BWRAP || b == BACKEND_GVISOR;
+    return b == BACKEND_BWRAP || b == BACKEND_GVISOR || b == BACKEND_MICROVM;
 }
 
 enum config_backend config_backend_named(const char *name)

@@ -50,7 +50,8 @@ static NORETURN void keep(const int init[2], const int inner[2])
         for (;;)
             pause();
     }
-    int status = gvisor_keep(sandbox, at);
+    struct keeper_children children = {.sandbox = sandbox};
+    int status = gvisor_keep(&children, at);
     kill(sandbox, SIGKILL);
     _exit(status);
 }

@@ -33,7 +33,7 @@ export interface CreateOptions {
   /** Its root, if not as the policy says. */
   readonly image?: string;
   /** What makes it, if not as the policy says. */
-  readonly backend?: "bwrap" | "docker" | "gvisor" | "kubernetes";
+  readonly backend?: "bwrap" | "docker" | "gvisor" | "kubernetes" | "microvm";
   /** Begin with this snapshot's files. */
   readonly snapshot?: string;
   /** One of the configuration's templates, out of its pool if that has one; then neither image, backend, snapshot nor

@@ -42,7 +42,7 @@ export interface SandboxInfo {
   readonly softTtl: number;
   readonly softExpiresAt: number | null;
   readonly onSoftTtl: OnSoftTtl;
-  readonly backend: "bwrap" | "docker" | "gvisor" | "kubernetes" | "pod";
+  readonly backend: "bwrap" | "docker" | "gvisor" | "kubernetes" | "microvm" | "pod";
   readonly image: string;
   /** Its files outlive its processes: stop and resume keep them. */
   readonly kept: boolean;

@@ -249,13 +249,12 @@ static void test_benign_twins(void)
 /* At most 60 each, printed: what a role's list holds is what its filter lets through. */
 static void test_lists(void)
 {
-    static const enum role roles[] = {ROLE_SIGNER,    ROLE_VAULT,    ROLE_DIALER,     ROLE_GATE,
-                                      ROLE_LOGGER,    ROLE_INJECTOR, ROLE_CONTROLLER, ROLE_EXPORTER,
-                                      ROLE_SSH_FRONT, ROLE_SSH_BACK};
-    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+    for (enum role r = ROLE_SIGNER; r < ROLE_COUNT; r++) {
         int calls[256];
-        size_t n = proc_calls(roles[i], FILTER_NATIVE, calls, ARRAY_LEN(calls));
-        printf("# %s: %zu system calls:", role_name(roles[i]), n);
+        size_t n = proc_calls(r, FILTER_NATIVE, calls, ARRAY_LEN(calls));
+        if (r == ROLE_BUILDER || r == ROLE_CLIENT) /* it has none; it is no process of ours */
+            continue;
+        printf("# %s: %zu system calls:", role_name(r), n);
         for (size_t k = 0; k < n; k++) {
             char *name = seccomp_syscall_resolve_num_arch(FILTER_NATIVE, calls[k]);
             CU_ASSERT_PTR_NOT_NULL(name);

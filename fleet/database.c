@@ -203,7 +203,7 @@ static int put_startup(const struct database *d, struct buf *out)
 static void on_secured(struct database *d)
 {
     if (put_startup(d, io_out(d->io)) < 0) {
-        (void)down(d, "memory is out", SLICE(""));
+        (void)down(d, "out of memory", SLICE(""));
         return;
     }
     d->state = DATABASE_AUTHENTICATING;
@@ -322,7 +322,7 @@ static void on_answer(struct database *d)
     io_consumed(d->io);
     ssl = origin_ssl_for(d->means->tls, &d->place.at);
     if (ssl == NULL) {
-        (void)down(d, "memory is out", SLICE(""));
+        (void)down(d, "out of memory", SLICE(""));
         return;
     }
     d->state = DATABASE_SECURING;
@@ -364,7 +364,7 @@ static void on_dialled(void *arg, int fd, const char *address UNUSED, const char
     }
     d->io = io_new(d->means->base, fd, IO_MAX, OUT_MAX, true);
     if (d->io == NULL || postgres_request_put(io_out(d->io), POSTGRES_SSL) < 0) {
-        (void)down(d, "memory is out", SLICE(""));
+        (void)down(d, "out of memory", SLICE(""));
         return;
     }
     d->state = DATABASE_ASKING;
@@ -391,7 +391,7 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
     d->dial =
         dial_client_get(d->means->dial, SLICE("fleet"), &d->place.at, "fleet", "", on_dialled, d);
     if (d->dial == NULL)
-        (void)down(d, "memory is out", SLICE(""));
+        (void)down(d, "out of memory", SLICE(""));
 }
 
 static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)

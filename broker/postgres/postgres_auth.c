@@ -134,13 +134,15 @@ enum postgres_auth_end postgres_auth_read(struct postgres_auth *a, struct slice 
         return begin_scram(a, body, ssl, out);
     case AUTHENTICATION_SASL_CONTINUE:
         if (!a->in_scram || scram_text(&a->scram).n > 0)
-            return fail(a, "upstream_protocol", "the server goes on with no login");
+            return fail(a, "upstream_protocol",
+                        "the server goes on with a login that was not begun");
         if (scram_server_first(&a->scram, body, &a->err) < 0)
             return fail(a, "upstream_login", a->err.text);
         return ask(a, PROOF_SCRAM, scram_text(&a->scram));
     case AUTHENTICATION_SASL_FINAL:
         if (!a->in_scram || scram_text(&a->scram).n == 0 || a->proving)
-            return fail(a, "upstream_protocol", "the server goes on with no login");
+            return fail(a, "upstream_protocol",
+                        "the server goes on with a login that was not begun");
         if (scram_server_final(body, a->signature, &a->err) < 0)
             return fail(a, "upstream_login", a->err.text);
         a->proven = true;

@@ -327,7 +327,7 @@ static void microvm(struct findings *f)
         findings_add(f, "microvm", FINDING_OK, NULL, "no backend: microvm: %s", err.text);
     else
         findings_add(f, "microvm", FINDING_OK, NULL, "%s, %s, the kernel %s%s", p.qemu, p.files,
-                     p.kernel, p.kvm ? ", /dev/kvm" : "; without /dev/kvm a guest is slow");
+                     p.kernel, p.kvm ? ", /dev/kvm" : "; no /dev/kvm can be used, so it is slow");
 }
 
 void doctor_host(struct findings *f)

@@ -393,7 +393,8 @@ static int set_image(const struct run_options *o, struct run_request *r, struct 
 {
     if (o->backend && (config_backend_named(o->backend) == BACKEND_KUBERNETES ||
                        config_backend_named(o->backend) == BACKENDS))
-        return err_set(err, ERR_PARSE, "--backend %s: there are bwrap, docker, gvisor and microvm",
+        return err_set(err, ERR_PARSE,
+                       "--backend %s: durward run has bwrap, docker, gvisor and microvm",
                        o->backend);
     snprintf(r->backend, sizeof r->backend, "%s", o->backend ? o->backend : "");
     if (o->image == NULL || strcmp(o->image, "host") == 0)

@@ -229,8 +229,8 @@ static int microvm_make(const struct making *m, struct err *err)
     if (microvm_find(&program, err) < 0 || launcher_lay_out(m, &map, &l, &notes, err) < 0)
         return -1;
     if (!program.kvm &&
-        buf_append_str(&notes, "note: this machine has no /dev/kvm that serves: the guest's "
-                               "processor is a program, and slow\n") < 0)
+        buf_append_str(&notes, "note: no /dev/kvm can be used here: the machine's processor "
+                               "is emulated, and slow\n") < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     ends.initrd = microvm_initrd(m->plan, &program, err);
     if (ends.initrd < 0 || launcher_agree(m->plan, &l, &notes, err) < 0 ||

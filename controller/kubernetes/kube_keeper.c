@@ -421,7 +421,7 @@ int kube_keeper_main(int argc, char **argv)
     if (kube_unmake(&k.at, &err) < 0)
         proc_log("%s: %s", k.at.pod, err.text);
     else if (write(k.undertaker, "", 1) != 1)
-        proc_log("%s: nobody waits for its end", k.at.pod);
+        proc_log("%s: the process that waits for its end is gone", k.at.pod);
     (void)unlinkat(CLUSTER_LOCKS, k.at.pod, 0);
     return 0;
 }

@@ -259,7 +259,7 @@ static int on_up(struct dialer_fleet *f)
 static int on_lost(struct dialer_fleet *f)
 {
     dialer_tell_operator(f->dialer,
-                         "the fleet has given this host's shares to others: it begins anew");
+                         "the fleet has taken this host's shares back: the host begins with none");
     begin_anew(f->shares);
     f->beat = 0;
     say_holder(f);

@@ -88,11 +88,10 @@ int config_check_fleet(const struct config *c, const struct node *root, struct e
         json_array_foreach(p->rules, k, rule) has =
             has || is_of_fleet(json_object_get(rule, "budget"));
         if (has)
-            return node_fail(
-                root, err,
-                "the policy '%.60s' has a budget of the fleet: 'fleet' says where that "
-                "is counted",
-                p->name);
+            return node_fail(root, err,
+                             "the policy '%.60s' has a budget with 'fleet: true', and no "
+                             "'fleet' says where that is counted",
+                             p->name);
     }
     return 0;
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, gvisor, scene, tap  # noqa: E402
+from harness import api, durward, gvisor, scene, tap, walls  # noqa: E402
 from harness.terminal import Terminal  # noqa: E402
 
 BOX = "/v1/sandboxes/%s/%s"
@@ -260,45 +260,6 @@ def deaths(t, d, c, box):
     d.serve(save=False)
 
 
-INSIDE = r"""
-import ctypes, json, os, signal, socket, stat
-l = ctypes.CDLL(None, use_errno=True)
-def tried(fn, *a):
-    try:
-        fn(*a)
-        return "ok"
-    except OSError as e:
-        import errno
-        return errno.errorcode[e.errno]
-def int80():
-    code = ctypes.create_string_buffer(b"\xb8\x14\0\0\0\xcd\x80\xc3")
-    at = ctypes.addressof(code) & ~4095
-    if l.mprotect(ctypes.c_void_p(at), 8192, 7) == 0:
-        ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(code))()
-def ending(fn):
-    pid = os.fork()
-    if pid == 0:
-        fn()
-        os._exit(0)
-    return "killed" if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) < 0 else "not killed"
-def namespace():
-    if l.unshare(0x10000000) < 0:
-        raise OSError(ctypes.get_errno(), "")
-def mark():
-    socket.socket().setsockopt(socket.SOL_SOCKET, 36, 1)
-def node():
-    os.mknod("/dev/node", stat.S_IFBLK | 0o600, os.makedev(8, 0))
-    os.open("/dev/node", os.O_RDONLY)
-def setuid():
-    os.chmod("/workspace", 0o4755)
-print(json.dumps({"release": os.uname().release, "`int 0x80`": ending(int80), "a set-uid bit": tried(setuid),
-    "a user namespace": tried(namespace), "a raw socket": tried(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1),
-    "SO_MARK": tried(mark), "a disk's node, made in /dev and opened": tried(node),
-    "the host's kernel's log": tried(open, "/dev/kmsg")}))
-"""
-HEADING = "### What each wall stops"
-
-
 def rights(pid):
     with open("/proc/%d/status" % pid) as f:
         s = dict(x.rstrip("\n").split(":\t", 1) for x in f if ":\t" in x)
@@ -312,26 +273,11 @@ def alone(pid):
     return all(os.readlink("/proc/%d/ns/%s" % (pid, n)) != os.readlink("/proc/self/ns/" + n) for n in ("net", "user"))
 
 
-def walls(t, c, box):
-    """What a program inside meets, and what the host's kernel meets: line by line as SPECIFICATION.md has it."""
-    got = {}
+def meets(t, c, box):
+    """What a program inside meets, and what the host's kernel meets."""
     plain = c.create(policy="coder", backend="bwrap")["id"]
-    for backend, b in (("bwrap", plain), ("gvisor", box)):
-        c.write(b, "/tmp/walls.py", INSIDE.encode())
-        found = json.loads(c.sh(b, "python3 /tmp/walls.py", timeout=30)[1])
-        found["who answers system calls"] = "the host's kernel" if found.pop("release") == os.uname().release else "gVisor"
-        if backend == "gvisor":  # by its version
-            found["`int 0x80`"] = "killed, or a call of gVisor's own"
-        got[backend] = found
-    with open(os.path.join(durward.TOP, "SPECIFICATION.md")) as f:
-        part = f.read().partition(HEADING)[2].partition("\n#")[0]
-    want = {x[0]: dict(zip(("bwrap", "gvisor"), x[1:])) for x in
-            ([y.strip() for y in line.strip("| ").split("|")] for line in part.splitlines() if line.startswith("| "))}
-    want.pop("asked inside")
-    for what in got["bwrap"]:
-        row = {b: got[b][what] for b in got}
-        t.eq(want.pop(what, None), row, "| %s | %s | %s |" % (what, row["bwrap"], row["gvisor"]))
-    t.eq(want, {}, "and no line more")
+    walls.compare(t, "bwrap", walls.found(c, plain))
+    walls.compare(t, "gvisor", dict(walls.found(c, box), **{"`int 0x80`": "killed, or a call of gVisor's own"}))  # by its version
     c.delete(plain)
     if os.geteuid() == 0:
         t.eq(rights(keepers()[0]).split(", ")[0], "no capability", "no capability of its keeper")
@@ -365,7 +311,7 @@ def main(t):
     c = api.Api(d.socket)
     box, outputs = way_out(t, s, c)
     t.part(commands, t, d, c, box)
-    t.part(walls, t, c, box)
+    t.part(meets, t, c, box)
     t.part(terminal, t, d, c, box)
     t.part(watches, t, c, box)
     t.part(ports, t, c, box)

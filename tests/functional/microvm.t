@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, microvm, scene, tap  # noqa: E402
+from harness import api, durward, microvm, scene, tap, walls  # noqa: E402
 from harness.terminal import Terminal  # noqa: E402
 
 BOOT_S = 110  # a kernel starts, on a processor that may be a program
@@ -117,7 +117,7 @@ def limits(t, c, box):
     t.eq(c.sh(box, "echo still", timeout=30), (0, b"still\n"), "and the sandbox goes on")
 
 
-def walls(t):
+def host(t):
     """What QEMU and virtiofsd are on the host."""
     if os.geteuid() != 0:
         t.skip("what the host's processes are", "only root can look")
@@ -187,7 +187,8 @@ def main(t):
     t.part(terminal, t, d, box)
     t.part(watches, t, c, box)
     t.part(ports, t, c, box)
-    t.part(walls, t)
+    t.part(host, t)
+    t.part(walls.compare, t, "microvm", walls.found(c, box, timeout=60))
     t.part(limits, t, c, box)
     t.part(by_hand, t, d)
     t.part(doctor, t, d)

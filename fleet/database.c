@@ -100,7 +100,7 @@ static int down(struct database *d, const char *what, struct slice detail)
     snprintf(text, sizeof text, "%s%s%.*s", what, detail.n ? ": " : "",
              detail.n < 120 ? (int)detail.n : 120, detail.p ? detail.p : "");
     if (strcmp(text, d->said) != 0)
-        proc_log("the database of the fleet is not there: %s", text);
+        proc_log("the database of the fleet cannot be used: %s", text);
     memcpy(d->said, text, sizeof text);
     d->state = DATABASE_RESTING;
     hang_up(d);

@@ -308,7 +308,8 @@ static void gvisor(struct findings *f)
     struct gvisor_program p;
     struct err err = {0};
     if (gvisor_find(&p, &err) < 0)
-        findings_add(f, "gvisor", FINDING_OK, NULL, "backend: gvisor cannot run here: %s", err.text);
+        findings_add(f, "gvisor", FINDING_OK, NULL, "backend: gvisor cannot run here: %s",
+                     err.text);
     else if (!p.newer)
         findings_add(f, "gvisor", FINDING_OK, NULL,
                      "%s is runsc %s, platform %s: so old a one lacks calls that programs of today "
@@ -324,7 +325,8 @@ static void microvm(struct findings *f)
     struct microvm_program p;
     struct err err = {0};
     if (microvm_find(&p, &err) < 0)
-        findings_add(f, "microvm", FINDING_OK, NULL, "backend: microvm cannot run here: %s", err.text);
+        findings_add(f, "microvm", FINDING_OK, NULL, "backend: microvm cannot run here: %s",
+                     err.text);
     else
         findings_add(f, "microvm", FINDING_OK, NULL, "%s, %s, the kernel %s%s", p.qemu, p.files,
                      p.kernel, p.kvm ? ", /dev/kvm" : "; no /dev/kvm can be used, so it is slow");

@@ -22,6 +22,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def die_with_parent():
     """For preexec_fn: a helper process never outlives the test, even when that is killed."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts in the background what ignores it
 
 
 def take_terminal(fd):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """SSH clients of others at one task each, bare and then inside a sandbox, both at the same server: what works bare works inside,
-with no key there, and what no rule allows is refused. The servers are OpenSSH's and gitolite's.
+with no key there, and what no rule allows is refused. The servers are OpenSSH's, gitolite's and Gitea's.
 
 --write puts the table into doc/clients.md. DURWARD_CLIENTS/ssh is what tests/functional/clients/ssh/setup makes."""
 import json
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, gitolite, sshd, tap  # noqa: E402
+from harness import durward, gitea, gitolite, sshd, tap  # noqa: E402
 
 HOST = "build.example.com"
 PAGE = os.path.join(durward.TOP, "doc", "clients.md")
@@ -211,6 +211,39 @@ def with_gitolite(t):
     box.close()
 
 
+def with_gitea(t):
+    """A forge with an SSH server of its own, in Go, and branches that it protects."""
+    why = gitea.missing()
+    if why:
+        t.skip("gitea", why)
+        return
+    server = gitea.Gitea(t, "app", "other")
+    mine = "/repos/%s/app" % gitea.PERSON
+    server.must("POST", mine + "/branch_protections", {"rule_name": "held", "enable_push": False})
+    d = durward.Durward(t, "gitea")
+    d.secret("deploy_key", server.key)
+    d.secrets["deploy"] = {"ssh_key": {"key": "deploy_key"}}
+    d.resolve[HOST + ":22"] = server.address
+    d.policy("coder", [{"with": {"ssh_key": "deploy"}, "host_keys": server.host_key, "allow": "ssh://git@%s/%s/app.git" % (HOST, gitea.PERSON),
+                        "refs": ["refs/heads/agent/*", "refs/heads/held"]}])
+    box = durward.Sandbox(d)
+    at = "git@%s:%s" % (HOST, gitea.PERSON)
+    status, out, err = box.sh("set -e; cd ~; git clone -q %s/app.git a; cd a; echo x > x; git add x; git commit -q -m two; "
+                              "git push -q origin HEAD:refs/heads/agent/x; git fetch -q; git rev-parse HEAD origin/agent/x" % at, env=IDENTITY)
+    t.ok(status == 0 and len(set(out.split())) == 1, "gitea: clone, a push that both allow, fetch", out, err)
+    pushed = server.must("GET", mine + "/branches/agent/x")["commit"]["id"]
+    t.eq(pushed, out.split()[0] if out.split() else None, "which it has")
+    status, out, err = box.sh("cd ~/a; git push origin HEAD:refs/heads/main", env=IDENTITY)
+    t.ok(status != 0 and "durward: not allowed: refs/heads/main" in err, "a reference that gitea allows and we do not", out, err)
+    status, out, err = box.sh("cd ~/a; git push origin HEAD:refs/heads/held", env=IDENTITY)
+    t.ok(status != 0 and "protected" in err, "one that we allow and gitea does not: its words", out, err)
+    t.eq([server.api("GET", mine + "/branches/held")[0], server.must("GET", mine + "/branches/main")["commit"]["id"] == pushed], [404, False],
+         "neither is there")
+    status, out, err = box.sh("git clone -q %s/other.git ~/no; echo $?; ssh git@%s; echo $?" % (at, HOST), env=IDENTITY)
+    t.ok(out.split()[:1] == ["128"] and "denied" in err, "a repository of no rule, and a shell, do not reach it", out, err)
+    box.close()
+
+
 def write(table):
     lines = ["| client | bare | inside |\n", "|---|---|---|\n"] + ["| %s | %s | %s |\n" % row for row in table]
     with open(PAGE) as f:
@@ -231,6 +264,7 @@ def main(t):
     t.part(clients, t, bed, True, table, only)
     if not only:
         t.part(with_gitolite, t)
+        t.part(with_gitea, t)
     if "--write" in sys.argv:
         write(table)
 

@@ -171,12 +171,12 @@ static int give_up_rights(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-    const struct rlimit files = {FILES, FILES};
+    const struct rlimit files = {FILES, FILES}, core = {1, 1}; /* no dump, by no program either */
     for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
         if (prctl(PR_CAPBSET_DROP, c) < 0)
             return guest_fail("capabilities");
-    if (setrlimit(RLIMIT_NOFILE, &files) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        syscall(SYS_capset, &head, none) < 0)
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &core) < 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &head, none) < 0)
         return guest_fail("capabilities");
     return 0;
 }

@@ -10,7 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import api, durward, engine, gvisor, scan, scene, tap  # noqa: E402
+from harness import api, durward, engine, gvisor, microvm, scan, scene, tap  # noqa: E402
 
 MUST_FAIL = ("vsock", "packet", "raw", "alg", "netlink-audit", "mptcp", "udplite", "sctp",
              "io_uring", "keyctl", "add_key", "request_key", "unshare-user", "unshare-net",
@@ -118,19 +118,19 @@ def in_container(t, s, name):
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 
-def under_gvisor(t, s, name):
-    why = gvisor.needed()
+def behind(t, s, name, backend, why, where, own):
+    """The same behind another wall."""
     if why:
-        t.skip("the same under gVisor", why)
+        t.skip("the same " + where, why)
         return
-    s.d.policies["coder"]["sandbox"] = {"backend": "gvisor"}
+    s.d.policies["coder"]["sandbox"] = {"backend": backend}
     s.d.serve(env={"HOST_VARIABLE": "host-variable-content-0123456789"})
-    c = api.Api(s.d.socket)
+    c = api.Api(s.d.socket, timeout=90)
     box = c.create(policy="coder")["id"]
     with open(os.path.join(durward.INSIDE, "escape.py"), "rb") as f:
         c.write(box, "/tmp/escape.py", f.read())
     r = c.exec(box, "python3 /tmp/escape.py " + name, split=True, timeout=90)
-    judge(t, json.loads(r["stdout"]), "under gVisor: ", container=True, own=True)
+    judge(t, json.loads(r["stdout"]), where + ": ", container=True, own=own)
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
@@ -140,7 +140,8 @@ def main(t):
     fd, name = host_things(t, s)
     judge(t, run_probe(t, s, name, fd), "")
     t.part(in_container, t, s, name)
-    t.part(under_gvisor, t, s, name)
+    t.part(behind, t, s, name, "gvisor", gvisor.needed(), "under gVisor", True)
+    t.part(behind, t, s, name, "microvm", microvm.needed(), "in a virtual machine", False)
 
 
 tap.run(main)

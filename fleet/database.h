@@ -39,7 +39,7 @@ struct database_owner {
 
 /* What an answer belongs to; its owner's. */
 struct database_tag {
-    uint32_t number;
+    uint32_t number, of;
     uint64_t held, need;
 };
 /* rows: the only value of each row, and a line feed behind it. */

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOLDER = 32, NODE_MAX = 64, NAME_MAX_ = 72, DAY = 86400, LEAVE_MS = 1000 };
+enum { HOLDER = 32, NODE_MAX = 64, NAME_MAX_ = 72, DAY = 86400, LEAVE_MS = 1000, WANTED_MS = 20 };
 
 static const uint64_t most = UINT64_C(1) << 50;
 
@@ -40,9 +40,10 @@ struct fleet {
     char holder[HOLDER + 1]; /* "": the dialer has not said it */
     bool known, registered;
     uint32_t channel; /* the dialer's */
+    uint32_t dialers; /* that were here before: each begins to number what it asks */
     uint32_t hold;
     uint64_t epoch; /* of this connection: what an older one still says counts no more */
-    bool leaving, ready;
+    bool leaving, ready, wanted;
 };
 
 /* ---- to the dialer ---- */
@@ -184,6 +185,12 @@ static void on_asked(void *arg, const struct database_tag *tag, bool ok, struct 
     struct fleet *f = arg;
     uint64_t held = 0;
     struct slice line = last_line(rows);
+    /* Where the connection ended, nobody knows what became of it: after W_FLEET_UP the dialer says
+     * again what it holds. And another dialer has other numbers. */
+    if ((!ok && !database_is_up(f->database)) || tag->of != f->dialers) {
+        maybe_end(f);
+        return;
+    }
     if (!ok || !f->registered) {
         say_share(f, tag->number, tag->held);
         maybe_end(f);
@@ -241,7 +248,7 @@ static const char drop_text[] =
 
 static int on_ask(struct fleet *f, struct msg *m)
 {
-    struct database_tag tag = {0};
+    struct database_tag tag = {.of = f->dialers};
     struct share_name name;
     char text[2048];
     uint64_t amount, want;
@@ -307,6 +314,7 @@ static void drop_dialer(struct fleet *f)
 {
     ipc_free(f->dialer);
     f->dialer = NULL;
+    f->dialers++;
     f->registered = false;
     f->holder[0] = 0;
 }
@@ -368,9 +376,20 @@ static void on_down(void *arg)
     maybe_end(f);
 }
 
+static void on_wanted(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct fleet *f = arg;
+    f->wanted = false;
+    say(f, W_FLEET_WANTED);
+}
+
+/* They come in swarms, and whoever may write to the database sends as many as he likes. */
 static void on_notified(void *arg)
 {
-    say(arg, W_FLEET_WANTED);
+    static const struct timeval soon = {0, WANTED_MS * 1000};
+    struct fleet *f = arg;
+    if (!f->wanted && event_base_once(f->base, -1, EV_TIMEOUT, on_wanted, f, &soon) == 0)
+        f->wanted = true;
 }
 
 /* ---- the role ---- */

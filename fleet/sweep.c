@@ -13,12 +13,16 @@
 #include <time.h>
 
 enum { LOOK_SECONDS = 1, ID_MAX = 32, DAY = 86400, SLACK_PART = 20 };
+/* Dead holders may be many, whose shares last for a day: what is done about them leaves room for
+ * what is asked, and the longer one is dead the more rarely it is looked after. */
+enum { OPEN_MAX = 256, LATER_PART = 16 };
 
 struct holder {
     char id[ID_MAX + 1];
     uint64_t beat, hold;
     bool gone, seen; /* seen: in the answer that is being read */
     uint64_t since;  /* seconds: it has been like this at least from then on */
+    uint64_t next;   /* when something is done about it again */
     LIST_ENTRY(holder) link;
 };
 
@@ -85,12 +89,14 @@ static bool is_id(struct slice id)
 
 /* ---- what follows ---- */
 
-static void act(struct sweep *s, const struct holder *h, uint64_t now)
+static void act(struct sweep *s, struct holder *h, uint64_t now)
 {
     char text[400];
     uint64_t waited = now - h->since;
-    if (!h->gone && waited < with_slack(h->hold))
+    if ((!h->gone && waited < with_slack(h->hold)) || now < h->next ||
+        database_open(s->database) >= OPEN_MAX)
         return;
+    h->next = now + 1 + waited / LATER_PART;
     if (!h->gone) {
         snprintf(text, sizeof text,
                  "UPDATE durward_holder SET gone = true WHERE id = '%s' AND beat = %llu", h->id,
@@ -129,8 +135,10 @@ static void on_line(struct sweep *s, struct slice line, uint64_t now)
     if (h == NULL)
         return;
     bool gone = field[2] != 0;
-    if (h->beat != field[0] || h->gone != gone)
+    if (h->beat != field[0] || h->gone != gone) {
         h->since = now;
+        h->next = 0;
+    }
     h->beat = field[0];
     h->hold = field[1] > DAY ? DAY : field[1];
     h->gone = gone;

@@ -20,6 +20,7 @@
 #include "launcher_internal.h"
 #include "proc.h"
 #include "rlimits.h"
+#include "sandbox_seccomp.h"
 
 enum {
     START_WAIT_MS = 2000,
@@ -71,9 +72,9 @@ static void add_place(struct words *w)
 static void add_files_server(struct words *w, const struct microvm_program *p)
 {
     add_place(w);
-    ADD(w, "--cap-add", "ALL", "--bind", ROOTFS_ROOT, MICROVM_ROOT, "--dir", "/var", "--dir",
-        "/run", "--", p->files, "--fd=3", "-o", "source=" MICROVM_ROOT, "-o", "sandbox=chroot",
-        "-o", "cache=auto", "--rlimit-nofile=0", "-f");
+    ADD(w, "--cap-add", "ALL", "--seccomp", "4", "--bind", ROOTFS_ROOT, MICROVM_ROOT, "--dir",
+        "/var", "--dir", "/run", "--", p->files, "--fd=3", "-o", "source=" MICROVM_ROOT, "-o",
+        "sandbox=chroot", "-o", "cache=auto", "--rlimit-nofile=0", "-f");
 }
 
 struct machine {
@@ -142,10 +143,21 @@ static int pair_by_name(int *listening, int *connected, struct err *err)
     return 0;
 }
 
-static pid_t start_files(const struct plan *plan, const struct microvm_program *p, int listening)
+/* The guest's kernel may have been taken over: what a program of a sandbox may not make of a bound
+ * file virtiofsd does not make of it either. */
+static int files_filter(struct err *err)
+{
+    struct filter_program p;
+    int fd = sandbox_seccomp_files(&p, err) < 0 ? -1 : sandbox_seccomp_memfd(&p, err);
+    filter_program_free(&p);
+    return fd;
+}
+
+static pid_t start_files(const struct plan *plan, const struct microvm_program *p, int listening,
+                         int filter)
 {
     static struct words w;
-    const struct given g = {{listening, -1}};
+    const struct given g = {{listening, filter, -1}};
     add_files_server(&w, p);
     pid_t pid = fork();
     if (pid == 0)
@@ -189,7 +201,7 @@ static pid_t start_trunk(int line, int control)
 }
 
 struct ends {
-    int line[2], control[2], listening, files, initrd;
+    int line[2], control[2], listening, files, filter, initrd;
 };
 
 static int open_ends(struct ends *e, struct err *err)
@@ -197,7 +209,8 @@ static int open_ends(struct ends *e, struct err *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->line) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->control) < 0)
         return err_sys(err, "socketpair");
-    return pair_by_name(&e->listening, &e->files, err);
+    e->filter = files_filter(err);
+    return e->filter < 0 ? -1 : pair_by_name(&e->listening, &e->files, err);
 }
 
 static int start_all(const struct plan *plan, const struct microvm_program *p, struct ends *e,
@@ -205,7 +218,7 @@ static int start_all(const struct plan *plan, const struct microvm_program *p, s
 {
     if (open_ends(e, err) < 0)
         return -1;
-    c->others[0] = start_files(plan, p, e->listening);
+    c->others[0] = start_files(plan, p, e->listening, e->filter);
     c->others[1] = start_trunk(e->line[0], e->control[1]);
     c->sandbox = start_machine(plan, p, e->line[1], e->files, e->initrd);
     close(e->line[0]);
@@ -213,6 +226,7 @@ static int start_all(const struct plan *plan, const struct microvm_program *p, s
     close(e->control[1]);
     close(e->listening);
     close(e->files);
+    close(e->filter);
     close(e->initrd);
     return c->sandbox < 0 || c->others[0] < 0 || c->others[1] < 0 ? err_sys(err, "fork") : 0;
 }

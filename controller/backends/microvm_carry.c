@@ -1,16 +1,20 @@
 /* The trunk's far end: in the sandbox's network namespace, it makes anew what programs in the guest
- * connect to. It has no capability, and no descriptor but the trunk's. */
+ * connect to. It has no capability, no descriptor but the trunk's, and a filter: the launcher's
+ * files and processes lie before it, which are the host's. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "microvm.h"
 #include "trunk.h"
 
@@ -48,12 +52,59 @@ static int give_up_rights(void)
                : 0;
 }
 
+/* ---- what is left to it ---- */
+
+enum { TYPE_OF_SOCKET = 0xf /* the rest are flags */ };
+
+#define IS(i, v)                                      \
+    {                                                 \
+        .arg = (i), .op = SCMP_CMP_EQ, .datum_a = (v) \
+    }
+#define HAS(i, mask, v)                                                         \
+    {                                                                           \
+        .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (mask), .datum_b = (v) \
+    }
+
+/* TCP and UDP, and no socket that a service of the host's listens on. */
+static void allow_sockets(struct filter *f)
+{
+    static const scmp_datum_t families[] = {AF_INET, AF_INET6}, types[] = {SOCK_STREAM, SOCK_DGRAM};
+    for (size_t i = 0; i < ARRAY_LEN(families) * ARRAY_LEN(types); i++) {
+        const struct scmp_arg_cmp made[] = {IS(0, families[i / 2]),
+                                            HAS(1, TYPE_OF_SOCKET, types[i % 2]), IS(2, 0)};
+        filter_rule(f, SCMP_ACT_ALLOW, "socket", ARRAY_LEN(made), made);
+    }
+    const struct scmp_arg_cmp reset[] = {IS(1, SOL_SOCKET), IS(2, SO_LINGER)};
+    filter_rule(f, SCMP_ACT_ALLOW, "setsockopt", ARRAY_LEN(reset), reset);
+}
+
+/* Whoever takes it over by its frames opens no file, sees no process and runs no program. */
+static int confine(void)
+{
+    static const char *const calls[] = {
+        "read",       "write",     "poll",   "recvmsg", "sendmsg",       "recvfrom",
+        "sendto",     "connect",   "close",  "fstat",   "newfstatat",    "getsockopt",
+        "brk",        "munmap",    "mremap", "madvise", "clock_gettime", "shutdown",
+        "exit_group", "getrandom", "futex",  "exit",    "rt_sigreturn",  "restart_syscall"};
+    const struct scmp_arg_cmp plain = HAS(2, PROT_EXEC, 0), flags = IS(1, F_GETFL);
+    struct err err = {0};
+    struct filter *f = SANITIZED ? NULL : filter_new(FILTER_NATIVE, SCMP_ACT_ERRNO(EPERM));
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+        filter_rule(f, SCMP_ACT_ALLOW, calls[i], 0, NULL);
+    filter_rule(f, SCMP_ACT_ALLOW, "mmap", 1, &plain);
+    filter_rule(f, SCMP_ACT_ALLOW, "fcntl", 1, &flags);
+    allow_sockets(f);
+    int r = SANITIZED ? 0 : filter_load(f, &err);
+    filter_free(f);
+    return r;
+}
+
 void microvm_carry(int line, int control)
 {
     static const struct trunk_ops ops = {.open = open_there, .refused = refuse_here};
     static struct pollfd p[TRUNK_POLLED];
     if (fcntl(line, F_SETFL, O_NONBLOCK) < 0 || fcntl(control, F_SETFL, O_NONBLOCK) < 0 ||
-        give_up_rights() < 0)
+        give_up_rights() < 0 || confine() < 0)
         _exit(1);
     struct trunk *t = trunk_new(line, control, &ops);
     while (t) {

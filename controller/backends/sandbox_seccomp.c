@@ -323,6 +323,18 @@ int sandbox_seccomp_compile(uint32_t arch, bool nested, struct filter_program *r
     return r;
 }
 
+int sandbox_seccomp_files(struct filter_program *ret, struct err *err)
+{
+    uint32_t arch = filter_arch(FILTER_NATIVE);
+    struct filter *f = filter_new(arch, SCMP_ACT_ALLOW);
+    deny_set_id(f, false);
+    int r = filter_write(f, PROLOGUE, ret, err);
+    if (r == 0)
+        put_prologue(ret->code, arch, false);
+    filter_free(f);
+    return r;
+}
+
 int sandbox_seccomp_memfd(const struct filter_program *p, struct err *err)
 {
     if (p->n == 0) /* an empty one might be taken for one that allows all */

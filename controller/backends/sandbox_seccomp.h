@@ -18,6 +18,9 @@
  * process is enough. */
 int sandbox_seccomp_compile(uint32_t arch, bool nested, struct filter_program *ret,
                             struct err *err);
+/* Of all that only what keeps set-ID bits off files: for a program of the host's that writes files
+ * for whoever has taken over a kernel in which the filter above stands. */
+int sandbox_seccomp_files(struct filter_program *ret, struct err *err);
 /* As a fresh sealed file, rewound, for bubblewrap's --seccomp. */
 int sandbox_seccomp_memfd(const struct filter_program *p, struct err *err);
 

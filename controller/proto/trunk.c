@@ -42,6 +42,7 @@ struct channel {
     uint32_t unsaid; /* to be given back to it */
     uint32_t number; /* of the message that it came with */
     size_t owed;     /* what has to go before that number's end is told */
+    uint32_t asked;  /* datagrams to which nothing has come back; the host's */
     time_t used;
     struct buf in; /* for fd; packets with their length before each */
 };
@@ -213,10 +214,22 @@ static void pay(struct channel *c, size_t n)
     c->owed -= n < c->owed ? n : c->owed;
 }
 
+/* What was under way is forgotten inside: its ends would be taken for those of later commands. */
+static void drop_late(struct trunk *t)
+{
+    for (unsigned i = 0; i < LATE; i++) {
+        if (t->late[i].used)
+            msg_done(&t->late[i].m);
+        t->late[i].used = false;
+    }
+}
+
 /* 1: m is taken over, for later; -1: too much is late already. */
 static int keep_late(struct trunk *t, struct msg *m)
 {
     uint32_t number = number_at(buf_data(&m->body), buf_len(&m->body));
+    if (m->type == W_INIT_RESET)
+        drop_late(t);
     if (m->type != W_INIT_EXIT)
         return 0;
     reckon(t, number);
@@ -270,6 +283,7 @@ static int carry_out(struct trunk *t, struct channel *c)
     if (n == 0)
         return end_reading(t, c);
     c->credit -= (uint32_t)cost(c, (size_t)n);
+    c->asked -= c->asked > 0;
     pay(c, (size_t)n);
     return put(t, TRUNK_DATA, number_of(t, c), bytes, (size_t)n);
 }
@@ -301,6 +315,7 @@ static int carry_in(struct trunk *t, struct channel *c)
     if (n < 0)
         return leave(t, c);
     c->used = now();
+    c->asked += t->host && c->kind == TRUNK_UDP;
     buf_drain(&c->in, (size_t)n);
     pay(c, (size_t)n);
     c->unsaid += (uint32_t)n;
@@ -708,12 +723,18 @@ static int turn_channel(struct trunk *t, struct channel *c, const struct pollfd 
                                                                                   : 0;
 }
 
+/* The host's end sooner where all is answered: a name's question has a channel of its own. */
+static time_t quiet_for(const struct trunk *t, const struct channel *c)
+{
+    return t->host && c->asked == 0 ? TRUNK_ANSWERED_S : TRUNK_QUIET_S;
+}
+
 static int end_quiet(struct trunk *t)
 {
     time_t at = now();
     for (unsigned i = 0; i < 2 * TRUNK_CHANNELS; i++) {
         struct channel *c = &t->channels[i / TRUNK_CHANNELS][i % TRUNK_CHANNELS];
-        if (c->state == OPEN && c->kind == TRUNK_UDP && at - c->used >= TRUNK_QUIET_S &&
+        if (c->state == OPEN && c->kind == TRUNK_UDP && at - c->used >= quiet_for(t, c) &&
             leave(t, c) < 0)
             return -1;
     }
@@ -760,9 +781,7 @@ void trunk_free(struct trunk *t)
         channel_free(&t->channels[i / TRUNK_CHANNELS][i % TRUNK_CHANNELS]);
     if (t->holds)
         msg_done(&t->held);
-    for (unsigned i = 0; i < LATE; i++)
-        if (t->late[i].used)
-            msg_done(&t->late[i].m);
+    drop_late(t);
     buf_free(&t->in);
     buf_free(&t->out);
     close(t->line);
@@ -790,8 +809,21 @@ int trunk_open(struct trunk *t, enum trunk_kind kind, int fd, const struct trunk
     return open_channel(t, kind, fd, to) ? 0 : -1;
 }
 
+/* Questions leave room for connections. */
+static bool asks_too_much(const struct trunk *t)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < TRUNK_CHANNELS; i++)
+        n += t->channels[t->host][i].state != FREE && t->channels[t->host][i].kind == TRUNK_UDP;
+    return n >= TRUNK_ASKING;
+}
+
 int trunk_ask(struct trunk *t, int fd, const struct trunk_address *to, struct slice first)
 {
+    if (asks_too_much(t)) { /* it is asked again, as datagrams are lost */
+        close(fd);
+        return -1;
+    }
     struct channel *c = open_channel(t, TRUNK_UDP, fd, to);
     if (c == NULL || first.n == 0 || first.n > TRUNK_CHUNK)
         return -1;

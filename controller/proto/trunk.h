@@ -34,7 +34,9 @@ enum {
     TRUNK_BY_HOST = 0x8000,
     TRUNK_POLLED = 2 * TRUNK_CHANNELS + 2, /* descriptors that trunk_watch names at most */
     TRUNK_TURN_MS = 2000,                  /* trunk_turn wants to be called as often */
-    TRUNK_QUIET_S = 15,                    /* datagrams: their channel ends */
+    TRUNK_QUIET_S = 15,                    /* datagrams: their channel ends, */
+    TRUNK_ANSWERED_S = 2,                  /* where all of them are answered */
+    TRUNK_ASKING = TRUNK_CHANNELS / 2,     /* channels of datagrams, at most */
 };
 
 enum trunk_type {

@@ -298,5 +298,6 @@ unsigned plan_server_tasks(const struct plan *p)
 
 uint64_t plan_server_memory(const struct plan *p)
 {
-    return p->sandbox_spec.limits.backend == BACKEND_MICROVM ? PLAN_MACHINE_MEMORY : 0;
+    const struct config_sandbox *l = &p->sandbox_spec.limits;
+    return l->backend == BACKEND_MICROVM ? PLAN_MACHINE_MEMORY + l->disk : 0;
 }

@@ -163,10 +163,20 @@ static void look_again(struct dialer_fleet *f)
         in_ms(f->again, AGAIN_MS);
 }
 
+/* Of one channel no more than are left for all others. */
+static bool has_room(const struct dialer_fleet *f, const struct channel *c)
+{
+    const struct waiting *w;
+    size_t own = 0;
+    TAILQ_FOREACH(w, &f->waiting, link)
+    own += w->channel == c;
+    return own < WAITING_MAX - f->n_waiting;
+}
+
 bool dialer_fleet_wait(struct channel *c, const struct dialer_wish *wish)
 {
     struct dialer_fleet *f = c->dialer->fleet;
-    struct waiting *w = f && f->n_waiting < WAITING_MAX ? calloc(1, sizeof *w) : NULL;
+    struct waiting *w = f && has_room(f, c) ? calloc(1, sizeof *w) : NULL;
     if (w == NULL)
         return false;
     *w = (struct waiting){c, *wish, clock_us(CLOCK_MONOTONIC) + WAIT_US, {NULL, NULL}};
@@ -212,13 +222,22 @@ static void trim(struct dialer_fleet *f, bool ahead)
     }
 }
 
+/* Whoever waits says it again: of a wish that has gone nothing is to be kept. */
+static void forget_needs(struct dialer_fleet *f)
+{
+    for (size_t i = 0; i < BUDGET_SHARES_MAX; i++)
+        if (f->shares->list[i].asked == 0)
+            f->shares->list[i].need = 0;
+}
+
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct dialer_fleet *f = arg;
     say_beat(f);
+    forget_needs(f);
+    look_again(f);
     if (f->ch)
         trim(f, true);
-    look_again(f);
 }
 
 static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -247,10 +266,21 @@ void dialer_fleet_leave(struct dialer *d)
 
 /* ---- what the role says ---- */
 
+/* What was asked may have been granted without our hearing of it: what is held is said again. */
+static void say_again(struct dialer_fleet *f)
+{
+    for (size_t i = 0; i < BUDGET_SHARES_MAX; i++) {
+        f->shares->list[i].asked = 0;
+        f->shares->list[i].unsaid = f->shares->list[i].policy[0] != 0;
+    }
+}
+
+/* There is a connection, a first or another one. */
 static int on_up(struct dialer_fleet *f)
 {
     f->shares->known = 1;
     f->beat = 0;
+    say_again(f);
     say_beat(f);
     look_again(f);
     return 0;
@@ -322,17 +352,12 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     }
 }
 
-/* What was asked may have been granted without our hearing of it: the next channel is told what is
- * held. */
 static void detach(struct dialer_fleet *f)
 {
     ipc_free(f->ch);
     f->ch = NULL;
     f->beat = 0;
-    for (size_t i = 0; i < BUDGET_SHARES_MAX; i++) {
-        f->shares->list[i].asked = 0;
-        f->shares->list[i].unsaid = f->shares->list[i].policy[0] != 0;
-    }
+    say_again(f);
 }
 
 static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)

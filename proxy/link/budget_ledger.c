@@ -233,7 +233,7 @@ static void lacks(const struct counter *c, const struct budget_limit *l,
                   struct budget_share *share, struct budget_grant *g)
 {
     uint64_t sum = used(c);
-    bool may_come = share && sum + need <= l->amount;
+    bool may_come = share && need <= l->amount && sum <= l->amount - need;
     if (may_come && budget_share_lacks(share, sum + need, now)) {
         if (g->end == BUDGET_GRANTED)
             g->end = BUDGET_SHORT;
@@ -365,8 +365,8 @@ struct settling {
 };
 
 /* More than was charged counts from now on; less is taken back from where it was charged. */
-static void on_settle(struct counter *c, const struct budget_limit *l,
-                      struct budget_share *share UNUSED, void *arg)
+static void on_settle(struct counter *c, const struct budget_limit *l, struct budget_share *share,
+                      void *arg)
 {
     const struct settling *s = arg;
     uint64_t took = l->kind == BUDGET_TOKENS ? s->tokens : s->cost,
@@ -374,10 +374,13 @@ static void on_settle(struct counter *c, const struct budget_limit *l,
              part = part_of(c, s->at);
     if (!is_of_calls(l))
         return;
-    if (took > held)
+    if (took > held) {
         c->slots[c->newest % SLOTS] += took - held;
-    else if (part <= c->newest && c->newest - part < SLOTS)
+        if (share) /* others are to know of it */
+            budget_share_ahead(share, used(c));
+    } else if (part <= c->newest && c->newest - part < SLOTS) {
         c->slots[part % SLOTS] -= least(c->slots[part % SLOTS], held - took);
+    }
 }
 
 void budget_ledger_settle(struct budget_ledger *b, const struct budget_wish *of, uint64_t at,

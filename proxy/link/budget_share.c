@@ -5,6 +5,9 @@
 
 enum { SLACK_PART = 16, IDLE_BEATS = 3 };
 
+/* Shares by a label's value, of which there may be many: so many at most, and of one policy. */
+enum { WHOSE_MAX = BUDGET_SHARES_MAX * 3 / 4, WHOSE_POLICY_MAX = BUDGET_SHARES_MAX / 2 };
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -21,6 +24,7 @@ struct budget_share *budget_share_get(struct budget_shares *s, const char *polic
                                       uint64_t whose, const struct budget_limit *l)
 {
     struct budget_share *to = NULL;
+    size_t whoses = 0, own = 0;
     for (size_t i = 0; i < BUDGET_SHARES_MAX; i++) {
         struct budget_share *one = &s->list[i];
         if (one->policy[0] && is_it(one, policy, key, whose, l)) {
@@ -29,8 +33,13 @@ struct budget_share *budget_share_get(struct budget_shares *s, const char *polic
         }
         if (to == NULL && one->policy[0] == 0)
             to = one;
+        if (one->policy[0] && one->whose) {
+            whoses++;
+            own += strcmp(one->policy, policy) == 0;
+        }
     }
-    if (to == NULL || strlen(policy) >= sizeof to->policy)
+    if (to == NULL || strlen(policy) >= sizeof to->policy ||
+        (whose && (whoses >= WHOSE_MAX || own >= WHOSE_POLICY_MAX)))
         return NULL;
     memset(to, 0, sizeof *to);
     memcpy(to->policy, policy, strlen(policy) + 1);

@@ -131,9 +131,12 @@ def host(t):
             t.ok(int(s["CapEff"], 16) == 0 and s["Seccomp"] == "2" and apart and not seen & {"home", "root", "etc", "var", "sandbox"},
                  "QEMU: no capability, a filter, a network of its own with nobody in it, no file but programs", s["CapEff"], seen)
         elif name.startswith("virtiofsd"):
-            t.ok(s["Seccomp"] == "2" and apart and not seen & {"home", "boot"}, "virtiofsd: a filter, the sandbox's root alone", seen)
+            t.ok(s["Seccomp"] == "2" and int(s.get("Seccomp_filters", 2)) >= 2 and apart and not seen & {"home", "boot"},
+                 "virtiofsd: a filter of ours and its own, the sandbox's root alone", s.get("Seccomp_filters"), seen)
         else:
             t.eq(int(s["CapEff"], 16), 0, "no capability of " + name)
+            if name == "durward-trunk":
+                t.eq(s["Seccomp"], "2", "a filter of durward-trunk")
 
 
 def by_hand(t, d):

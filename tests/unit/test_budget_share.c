@@ -150,6 +150,53 @@ static void test_room(void)
     budget_ledger_close(b);
 }
 
+/* Many values of a label leave room for other policies, and for limits of all. */
+static void test_room_of_labels(void)
+{
+    struct budget own = of_fleet(60, 9);
+    struct budget_ledger *b = book();
+    struct budget_shares *s = budget_ledger_shares(b);
+    uint64_t n = 0;
+    while (n < BUDGET_SHARES_MAX && budget_share_get(s, "p", 7, n + 1, &own.limits[0]))
+        n++;
+    CU_ASSERT_EQUAL(n, BUDGET_SHARES_MAX / 2);
+    for (n = 0; n < BUDGET_SHARES_MAX && budget_share_get(s, "q", 7, n + 1, &own.limits[0]);)
+        n++;
+    CU_ASSERT_EQUAL(n, BUDGET_SHARES_MAX / 4);
+    CU_ASSERT_PTR_NOT_NULL(budget_share_get(s, "p", 7, 1, &own.limits[0]));
+    CU_ASSERT_PTR_NOT_NULL(budget_share_get(s, "r", 7, 0, &own.limits[0]));
+    budget_ledger_close(b);
+}
+
+/* A call took more than was thought: a share for it is asked for. And what nobody could have is. */
+static void test_amounts(void)
+{
+    struct budget calls = {
+        .key = 7, .n = 1, .limits = {{BUDGET_TOKENS, 3600, 1600}}, .fleet = true};
+    struct budget bytes = {
+        .key = 8, .n = 1, .limits = {{BUDGET_UPLOAD, 3600, 1600}}, .fleet = true};
+    struct budget_ledger *b = book();
+    struct budget_share *s = only(b, &calls);
+    struct budget_wish w = {
+        .policy = "p", .own = &calls, .tokens = 10, .sandbox = "sb-1", .leased = true};
+    struct budget_grant g;
+    s->held = 100;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED);
+    s->want = 0;
+    budget_ledger_settle(b, &w, BEGIN, BEGIN, 500, 0);
+    CU_ASSERT_EQUAL(s->want, 600);
+    w = (struct budget_wish){.policy = "p", .own = &bytes, .need = 5, .leased = true};
+    s = budget_share_get(budget_ledger_shares(b), "p", 8, 0, &bytes.limits[0]);
+    s->held = 100;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED);
+    w.need = UINT64_MAX;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT);
+    budget_ledger_close(b);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("budget share", NULL, NULL);
@@ -158,4 +205,6 @@ void tap_suites(void)
     CU_add_test(s, "what was not to be had", test_dry);
     CU_add_test(s, "what is given back", test_trim);
     CU_add_test(s, "room", test_room);
+    CU_add_test(s, "room of labels", test_room_of_labels);
+    CU_add_test(s, "more than was thought, and than there is", test_amounts);
 }

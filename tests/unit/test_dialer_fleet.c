@@ -232,6 +232,56 @@ static void test_given_back(void)
     close_world(&w);
 }
 
+/* The database's connection is another one: what is held is said again, though it is as it was. */
+static void test_again(void)
+{
+    struct world w;
+    open_world(&w);
+    say(&w, W_FLEET_UP, 0, 0);
+    say(&w, W_FLEET_BEATEN, hear_beat(&w), 0);
+    wish(&w);
+    say(&w, W_FLEET_SHARE, hear_ask(&w).number, 8);
+    CU_ASSERT_EQUAL(answered(&w, 100), BUDGET_GRANTED);
+    say(&w, W_FLEET_UP, 0, 0);
+    struct heard_ask a = hear_ask(&w);
+    CU_ASSERT(a.held == 8 && a.want == 8 && a.need == 0);
+    close_world(&w);
+}
+
+/* Nothing is kept for a wish that has gone. */
+static void test_gone(void)
+{
+    struct world w;
+    struct msg m;
+    open_world(&w);
+    say(&w, W_FLEET_UP, 0, 0);
+    wish(&w);
+    struct heard_ask a = hear_ask(&w);
+    CU_ASSERT_EQUAL(a.need, 1);
+    close(w.gate);
+    w.gate = -1;
+    (void)heard(&w, w.fleet, W_FLEET_LEAVE, &m, 50); /* which does not come: the loop turns */
+    say(&w, W_FLEET_SHARE, a.number, 0);
+    (void)heard(&w, w.fleet, W_FLEET_LEAVE, &m, 800);
+    say(&w, W_FLEET_UP, 0, 0);
+    CU_ASSERT_FALSE(heard(&w, w.fleet, W_FLEET_ASK, &m, 50));
+    close_world(&w);
+}
+
+/* Nor for one to which the lease alone was missing. */
+static void test_no_lease(void)
+{
+    struct world w;
+    open_world(&w);
+    say(&w, W_FLEET_UP, 0, 0);
+    wish(&w);
+    say(&w, W_FLEET_SHARE, hear_ask(&w).number, 8);
+    CU_ASSERT_EQUAL(answered(&w, 2000), BUDGET_SPENT);
+    struct heard_ask a = hear_ask(&w);
+    CU_ASSERT(a.held == 1 && a.want == 1 && a.need == 0);
+    close_world(&w);
+}
+
 static void test_bad(void)
 {
     static const uint16_t types[] = {W_FLEET_UP,    W_FLEET_LOST, W_FLEET_WANTED, W_FLEET_BEATEN,
@@ -255,5 +305,8 @@ void tap_suites(void)
     CU_add_test(s, "more than the limit", test_too_much);
     CU_add_test(s, "a lease that is over", test_lease);
     CU_add_test(s, "what is given back, and lost", test_given_back);
+    CU_add_test(s, "another connection", test_again);
+    CU_add_test(s, "a wish that has gone", test_gone);
+    CU_add_test(s, "a wish without a lease", test_no_lease);
     CU_add_test(s, "bad messages", test_bad);
 }

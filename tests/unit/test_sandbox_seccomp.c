@@ -125,6 +125,20 @@ static void test_set_id(void)
     check(calls, ARRAY_LEN(calls));
 }
 
+/* Who serves a sandbox's files makes namespaces and roots, and sets no such bit. */
+static void test_files(void)
+{
+    const struct call calls[] = {{"unshare", SYS_unshare, {0}, 0},
+                                 {"chroot", SYS_chroot, {0}, EFAULT}};
+    struct filter_program whole = filter;
+    struct err err = {0};
+    CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_files(&filter, &err), 0);
+    check(calls, ARRAY_LEN(calls));
+    test_set_id();
+    filter_program_free(&filter);
+    filter = whole;
+}
+
 static void test_refused(void)
 {
     static char room[256];
@@ -272,6 +286,7 @@ static void suite_sandbox_seccomp(void)
     CU_add_test(s, "sockets", test_sockets);
     CU_add_test(s, "refused calls", test_refused);
     CU_add_test(s, "no set-ID bit is put on a file", test_set_id);
+    CU_add_test(s, "nor by who serves files", test_files);
     CU_add_test(s, "calls that are left", test_left_alone);
 #ifdef __x86_64__
     CU_add_test(s, "other ABIs", test_other_abis);

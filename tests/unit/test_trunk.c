@@ -217,6 +217,91 @@ static void test_datagrams(void)
     end(&e);
 }
 
+/* A channel of datagrams that are answered ends soon, another does not. */
+static void test_answered(void)
+{
+    struct ends e;
+    struct trunk_address to = {.family = 4, .ip = {1}, .port = 53};
+    int p[2], q[2], far[2];
+    char got[8];
+    begin(&e);
+    CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, p) == 0 &&
+                    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, q) == 0);
+    CU_ASSERT(trunk_ask(e.guest, p[0], &to, SLICE("ask")) == 0);
+    turns(&e);
+    far[0] = there;
+    CU_ASSERT(trunk_ask(e.guest, q[0], &to, SLICE("ask")) == 0);
+    turns(&e);
+    far[1] = there;
+    CU_ASSERT(send(far[0], "answer", 6, 0) == 6);
+    turns(&e);
+    CU_ASSERT(recv(p[1], got, sizeof got, MSG_DONTWAIT) == 6);
+    struct pollfd ended = {.fd = p[1], .events = POLLIN};
+    for (int i = 0; i < 100 && poll(&ended, 1, 50) == 0; i++)
+        turns(&e);
+    CU_ASSERT(recv(p[1], got, sizeof got, MSG_DONTWAIT) == 0);
+    CU_ASSERT(recv(q[1], got, sizeof got, MSG_DONTWAIT) < 0);
+    for (int i = 0; i < 2; i++)
+        close(far[i]);
+    close(p[1]);
+    close(q[1]);
+    end(&e);
+}
+
+/* However many names are asked for, connections have room. */
+static void test_many_datagrams(void)
+{
+    struct ends e;
+    struct trunk_address to = {.family = 4, .ip = {1}, .port = 53};
+    int p[2];
+    begin(&e);
+    for (unsigned i = 0; i <= TRUNK_ASKING; i++) {
+        CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, p) == 0);
+        CU_ASSERT_EQUAL(trunk_ask(e.guest, p[0], &to, SLICE("ask")), i < TRUNK_ASKING ? 0 : -1);
+        close(p[1]);
+    }
+    CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p) == 0);
+    CU_ASSERT_EQUAL(trunk_open(e.guest, TRUNK_TCP, p[0], &to), 0);
+    close(p[1]);
+    end(&e);
+}
+
+/* An end that waits for bytes is told to no later controller. */
+static void test_reset(void)
+{
+    struct ends e;
+    static char bytes[60000], got[200000];
+    int out[2], inner[1];
+    struct msg m;
+    begin(&e);
+    CU_ASSERT_FATAL(pipe2(out, O_NONBLOCK) == 0);
+    pass(&e, (const int[]){out[1]}, 1, inner);
+    CU_ASSERT(fcntl(inner[0], F_SETFL, O_NONBLOCK) == 0);
+    for (int i = 0; i < 5; i++) {
+        (void)!write(inner[0], bytes, sizeof bytes);
+        turns(&e);
+    }
+    close(inner[0]);
+    msg_init(&m, W_INIT_EXIT);
+    msg_put_u32(&m, 7);
+    CU_ASSERT(msg_send(e.init, &m) == 0);
+    msg_done(&m);
+    turns(&e);
+    CU_ASSERT(msg_recv(e.keeper, &m) < 0);
+    msg_init(&m, W_INIT_RESET);
+    CU_ASSERT(msg_send(e.init, &m) == 0);
+    msg_done(&m);
+    turns(&e);
+    CU_ASSERT(msg_recv(e.keeper, &m) == 1 && m.type == W_INIT_RESET);
+    msg_done(&m);
+    while (read(out[0], got, sizeof got) > 0)
+        turns(&e);
+    turns(&e);
+    CU_ASSERT(msg_recv(e.keeper, &m) < 0);
+    close(out[0]);
+    end(&e);
+}
+
 #define ADDRESS "\4\1\2\3\4\0\0\0\0\0\0\0\0\0\0\0\0\1\xbb"
 #define OPENED  "\2\0\0\0\0\0\0\x14\6" ADDRESS
 
@@ -282,6 +367,9 @@ void suite_trunk(void)
     CU_add_test(s, "a command's last bytes, and its end", test_order);
     CU_add_test(s, "what nobody reads", test_window);
     CU_add_test(s, "datagrams, and what is refused", test_datagrams);
+    CU_add_test(s, "datagrams that are answered", test_answered);
+    CU_add_test(s, "more datagrams than there is room for", test_many_datagrams);
+    CU_add_test(s, "ends that wait when all is reset", test_reset);
     CU_add_test(s, "what is none of it", test_hostile);
     CU_add_test(s, "more than there is credit for", test_beyond_window);
 }

@@ -86,6 +86,20 @@ def write(rows):
         f.truncate()
 
 
+def together(t, group, name, turns):
+    """Those that one policy serves. -> their rows"""
+    w = libraries.World(t, group, name)
+    rows = [r for x in group for r in [t.part(one, t, w, x, turns)] if r]
+    w.close()
+    for text in w.outputs:
+        w.scanner.search(text, "a client's output")
+    w.scanner.tree(w.d.audit_dir)
+    t.ok(not w.scanner.hits, "no secret in outputs and records", *map(str, w.scanner.hits))
+    stray = [r.path for o in w.origins.values() for r in o.requests for k in w.given if k.encode() in r.raw + r.body]
+    t.ok(len(w.given) == sum("{{" in x for x in w.env.values()) and not stray, "no placeholder arrived", w.given, *stray)
+    return rows
+
+
 def main(t):
     asked = os.environ.get("LIBRARIES", "").split() or SAMPLE
     turns = int(os.environ.get("TURNS", "1"))
@@ -97,17 +111,9 @@ def main(t):
                + " ".join(x.name for x in chosen if x not in there))
     if not there:
         return
-    w = libraries.World(t, there)
-    rows = [r for x in there for r in [t.part(one, t, w, x, turns)] if r]
+    rows = [r for n, group in enumerate(libraries.by_policy(there)) for r in together(t, group, "d%d" % n, turns)]
     for text in table([line(r) for r in rows]):
         t.diag(text)
-    w.close()
-    for text in w.outputs:
-        w.scanner.search(text, "a client's output")
-    w.scanner.tree(w.d.audit_dir)
-    t.ok(not w.scanner.hits, "no secret in outputs and records", *map(str, w.scanner.hits))
-    stray = [r.path for o in w.origins.values() for r in o.requests for k in w.given if k.encode() in r.raw + r.body]
-    t.ok(len(w.given) == sum("{{" in x for x in w.env.values()) and not stray, "no placeholder arrived", w.given, *stray)
     if "--write" in sys.argv:
         write(rows)
 

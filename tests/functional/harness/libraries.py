@@ -72,6 +72,21 @@ class Library:
 LIBRARIES = tuple(Library(language, package, api) for api in apis.APIS for language, package in api.packages.items())
 
 
+def by_policy(libraries):
+    """Lists of them that one policy serves: no two APIs of a list want another credential at the same host."""
+    groups = []
+    for x in libraries:
+        wants = {(host, json.dumps(x.api.rules())) for host in x.hosts}
+        for group, taken in groups:
+            if not any(host == h and want != w for host, want in wants for h, w in taken):
+                group.append(x)
+                taken |= wants
+                break
+        else:
+            groups.append(([x], wants))
+    return [group for group, _ in groups]
+
+
 def decoded(value):
     """A field's value with its base64 undone."""
     scheme, _, rest = value.partition(" ")
@@ -99,8 +114,8 @@ class World:
     """Doubles of all hosts of some libraries, a bare place, and one sandbox whose policy has the rules of all of them:
     libraries of one API have its key together."""
 
-    def __init__(self, t, libraries):
-        self.t, self.d, self.scanner = t, durward.Durward(t), scan.Scanner()
+    def __init__(self, t, libraries, name):
+        self.t, self.d, self.scanner = t, durward.Durward(t, name), scan.Scanner()
         self.variables, self.keys, self.rules, self.env, self.outputs = {}, {}, [], {}, []
         self.now = None  # the API whose library runs: two may have a host together
         by_host = {}
@@ -146,7 +161,7 @@ class World:
 
     def _java_trusts(self):
         """A trust store of the doubles' authority, for the bare run of Java. -> the options that name it."""
-        store = os.path.join(self.t.mkdir("java"), "trust.p12")
+        store = os.path.join(self.d.dir, "trust.p12")
         subprocess.run(["keytool", "-importcert", "-noprompt", "-alias", "doubles", "-file", self.d.ca.pem,
                         "-keystore", store, "-storetype", "PKCS12", "-storepass", "changeit"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -378,15 +378,13 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
 {
     struct database *d = arg;
     d->login = NULL;
-    struct slice told = value ? secret_slice(value) : SLICE("");
-    ssize_t blank = slice_find(told, ' ');
-    size_t n = blank < 0 ? 0 : told.n - (size_t)blank - 1;
-    if (n == 0 || n > POSTGRES_NAME_MAX) {
+    struct slice name = secret_client_login_name(value, POSTGRES_NAME_MAX);
+    if (name.n == 0) {
         (void)down(d, "there is no login", slice_str(err ? err->text : ""));
         return;
     }
     memset(d->user, 0, sizeof d->user);
-    memcpy(d->user, told.p + blank + 1, n);
+    memcpy(d->user, name.p, name.n);
     d->state = DATABASE_DIALING;
     d->dial =
         dial_client_get(d->means->dial, SLICE("fleet"), &d->place.at, "fleet", "", on_dialled, d);

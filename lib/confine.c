@@ -113,21 +113,15 @@ struct bounded_call {
 
 #define EACH    (~0U)
 #define ONLY(r) (1U << ROLE_##r)
-#define IS(i, v)                                      \
-    {                                                 \
-        .arg = (i), .op = SCMP_CMP_EQ, .datum_a = (v) \
-    }
-#define HAS(i, mask, v)                                                         \
-    {                                                                           \
-        .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (mask), .datum_b = (v) \
-    }
+#define IS      FILTER_IS
+#define HAS     FILTER_HAS
 #define FRONTS                                                                        \
     (ONLY(SSH_FRONT) | ONLY(POSTGRES_FRONT) | ONLY(REDIS_FRONT) | ONLY(MYSQL_FRONT) | \
      ONLY(SMTP_FRONT) | ONLY(IMAP_FRONT))
 #define BACKS                                                                     \
     (ONLY(SSH_BACK) | ONLY(POSTGRES_BACK) | ONLY(REDIS_BACK) | ONLY(MYSQL_BACK) | \
      ONLY(SMTP_BACK) | ONLY(IMAP_BACK))
-#define TYPE_OF_SOCKET 0xf /* the rest are flags */
+#define TYPE_OF_SOCKET FILTER_SOCKET_TYPE
 
 static const struct bounded_call bounded_calls[] = {
     /* Maps without execute permission; for roles that hold journals, anonymous ones or the shared

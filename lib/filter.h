@@ -11,7 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FILTER_NATIVE = 0 }; /* SCMP_ARCH_NATIVE */
+enum {
+    FILTER_NATIVE = 0,       /* SCMP_ARCH_NATIVE */
+    FILTER_SOCKET_TYPE = 0xf /* of socket(2)'s second argument; the rest are flags */
+};
+
+/* Conditions (struct scmp_arg_cmp): argument i is v; its bits of mask are v. */
+#define FILTER_IS(i, v)                               \
+    {                                                 \
+        .arg = (i), .op = SCMP_CMP_EQ, .datum_a = (v) \
+    }
+#define FILTER_HAS(i, mask, v)                                                  \
+    {                                                                           \
+        .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (mask), .datum_b = (v) \
+    }
 
 struct filter;
 struct scmp_arg_cmp;

@@ -122,14 +122,12 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
 {
     struct postgres_session *s = arg;
     s->login = NULL;
-    struct slice told = value ? secret_slice(value) : SLICE("");
-    ssize_t blank = slice_find(told, ' ');
-    size_t n = blank < 0 ? 0 : told.n - (size_t)blank - 1;
-    if (n == 0 || n > POSTGRES_NAME_MAX) {
+    struct slice name = secret_client_login_name(value, POSTGRES_NAME_MAX);
+    if (name.n == 0) {
         postgres_session_refuse(s, "secret_unavailable", err ? err->text : "it is no login");
         return;
     }
-    memcpy(s->user, told.p + blank + 1, n);
+    memcpy(s->user, name.p, name.n);
     s->state = SESSION_ADMITTING;
     back_request_admit(&s->request); /* it may be gone */
 }

@@ -20,13 +20,14 @@
 #include "nested.h"
 #include "rlimits.h"
 #include "slice.h"
+#include "words.h"
 
 enum {
     NUMBER = 16,
     NAME_SIZE = 64,
     COVERS_MAX = 64,
-    WORDS_MAX = 112 + 3 * COVERS_MAX + 3 * DEVICE_PARTS_MAX
 };
+_Static_assert(112 + 3 * COVERS_MAX + 3 * DEVICE_PARTS_MAX < WORDS_MAX, "there is room");
 
 /* Where a /proc with nothing covered lies, hidden below what is mounted on its directory. */
 #define WHOLE_PROC "/dev/shm/proc"
@@ -43,42 +44,29 @@ int bwrap_check(struct err *err)
 
 /* ---- its command line ---- */
 
-struct words {
-    const char *v[WORDS_MAX];
-    unsigned n;
+struct line {
+    struct words words;
     char names[COVERS_MAX][NAME_SIZE]; /* of what is covered in /proc */
     char numbers[4][NUMBER];
     unsigned n_numbers;
     unsigned covers;
 };
 
-static void add(struct words *w, const char *word)
-{
-    if (w->n < WORDS_MAX - 1)
-        w->v[w->n++] = word;
-}
-
-static void add_all(struct words *w, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        add(w, words[i]);
-}
-
 /* Mount over /proc/NAME: itself read-only, or with a source, that. */
-static int cover(struct words *w, const char *name, const char *source, struct err *err)
+static int cover(struct line *w, const char *name, const char *source, struct err *err)
 {
     if (w->covers == COVERS_MAX || strlen(name) + sizeof "/proc/" > NAME_SIZE)
         return err_set(err, ERR_LIMIT, "/proc holds more than was thought of");
     char *path = w->names[w->covers++];
     snprintf(path, NAME_SIZE, "/proc/%s", name);
-    add(w, "--ro-bind");
-    add(w, source ? source : path);
-    add(w, path);
+    words_add(&w->words, "--ro-bind");
+    words_add(&w->words, source ? source : path);
+    words_add(&w->words, path);
     return 0;
 }
 
 struct covering {
-    struct words *words;
+    struct line *line;
     const char *empty;
     struct err *err;
 };
@@ -86,10 +74,10 @@ struct covering {
 static int cover_one(void *arg, const char *name, enum hide_how how)
 {
     struct covering *c = arg;
-    return cover(c->words, name, how == HIDE_EMPTY ? c->empty : NULL, c->err);
+    return cover(c->line, name, how == HIDE_EMPTY ? c->empty : NULL, c->err);
 }
 
-static int cover_proc(struct words *w, const struct bwrap_root *root, struct err *err)
+static int cover_proc(struct line *w, const struct bwrap_root *root, struct err *err)
 {
     struct covering c = {w, root->empty_file, err};
     return hide_proc(root->outside == 0, cover_one, &c, err);
@@ -119,9 +107,9 @@ static int add_host_devices(struct words *w, const struct plan *plan, struct err
             continue;
         if (device_is(d, err) < 0)
             return -1;
-        add(w, "--dev-bind");
-        add(w, d->host);
-        add(w, d->path);
+        words_add(w, "--dev-bind");
+        words_add(w, d->host);
+        words_add(w, d->path);
     }
     return 0;
 }
@@ -139,42 +127,42 @@ static int add_devices(struct words *w, const struct bwrap_root *root, const str
     const char *const after[] = {
         "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--chdir", "/", "--", root->init,
     };
-    add_all(w, devices, ARRAY_LEN(devices));
+    words_add_all(w, devices, ARRAY_LEN(devices));
     if (add_host_devices(w, plan, err) < 0)
         return -1;
     if (plan->sandbox_spec.limits.nested)
-        add_all(w, whole, ARRAY_LEN(whole));
-    add_all(w, memory, ARRAY_LEN(memory));
+        words_add_all(w, whole, ARRAY_LEN(whole));
+    words_add_all(w, memory, ARRAY_LEN(memory));
     if (plan->sandbox_spec.limits.disk)
-        add_all(w, limit, ARRAY_LEN(limit));
-    add_all(w, after, ARRAY_LEN(after));
+        words_add_all(w, limit, ARRAY_LEN(limit));
+    words_add_all(w, after, ARRAY_LEN(after));
     if (plan->sandbox_spec.root != SANDBOX_SPEC_READ_ONLY)
-        add(w, "layered"); /* for the self-test */
+        words_add(w, "layered"); /* for the self-test */
     if (plan->sandbox_spec.limits.nested)
-        add(w, COMMAND_NESTED);
+        words_add(w, COMMAND_NESTED);
     if (plan->signs)
-        add(w, COMMAND_AGENT);
+        words_add(w, COMMAND_AGENT);
     return 0;
 }
 
-static void add_number(struct words *w, const char *option, unsigned value)
+static void add_number(struct line *w, const char *option, unsigned value)
 {
     char *to = w->numbers[w->n_numbers++ % ARRAY_LEN(w->numbers)];
     snprintf(to, NUMBER, "%u", value);
-    add(w, option);
-    add(w, to);
+    words_add(&w->words, option);
+    words_add(&w->words, to);
 }
 
 /* Its user namespace: made for it, with nobody else in there and none below; or ours. */
-static void add_who(struct words *w, const struct plan *plan, const struct bwrap_fds *fds)
+static void add_who(struct line *w, const struct plan *plan, const struct bwrap_fds *fds)
 {
     if (plan->sandbox_spec.limits.nested) {
         add_number(w, "--userns", (unsigned)fds->outer);
         add_number(w, "--userns2", (unsigned)fds->inner);
         return;
     }
-    add(w, "--unshare-user");
-    add(w, "--disable-userns");
+    words_add(&w->words, "--unshare-user");
+    words_add(&w->words, "--disable-userns");
     add_number(w, "--uid", plan_root_inside(plan) ? 0 : (unsigned)plan->uid);
     add_number(w, "--gid", plan_root_inside(plan) ? 0 : (unsigned)plan->gid);
 }
@@ -182,15 +170,15 @@ static void add_who(struct words *w, const struct plan *plan, const struct bwrap
 static void add_capabilities(struct words *w)
 {
     for (size_t i = 0; nested_capability(i); i++) {
-        add(w, "--cap-add");
-        add(w, nested_capability(i));
+        words_add(w, "--cap-add");
+        words_add(w, nested_capability(i));
     }
 }
 
 int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const struct bwrap_fds *fds,
                struct err *err)
 {
-    static struct words w;
+    static struct line w;
     char size[32], files[32];
     char *const none[] = {NULL};
     snprintf(size, sizeof size, "%llu", (unsigned long long)plan->sandbox_spec.limits.disk);
@@ -211,30 +199,29 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     };
     /* everything but /proc and /dev lies ready, with the restrictions it is to have */
     const char *const root_words[] = {"--bind", root->directory, "/", "--proc", "/proc"};
-    w.n = w.covers = w.n_numbers = 0;
-    add(&w, "bwrap");
+    w.words.n = w.covers = w.n_numbers = 0;
+    words_add(&w.words, "bwrap");
     add_who(&w, plan, fds);
-    add_all(&w, before, ARRAY_LEN(before));
+    words_add_all(&w.words, before, ARRAY_LEN(before));
     if (plan->sandbox_spec.limits.nested)
-        add_capabilities(&w);
+        add_capabilities(&w.words);
     add_number(&w, "--seccomp", (unsigned)fds->filter);
     add_number(&w, "--info-fd", (unsigned)fds->info);
-    add_all(&w, root_words, ARRAY_LEN(root_words));
+    words_add_all(&w.words, root_words, ARRAY_LEN(root_words));
     if (cover_proc(&w, root, err) < 0)
         return -1;
-    if (add_devices(&w, root, plan, size, err) < 0)
+    if (add_devices(&w.words, root, plan, size, err) < 0)
         return -1;
     if (plan->sandbox_spec.limits.files) {
         snprintf(files, sizeof files, COMMAND_FILES "%u",
                  (unsigned)plan->sandbox_spec.limits.files);
-        add(&w, files);
+        words_add(&w.words, files);
     }
-    w.v[w.n] = NULL;
-    if (w.n == WORDS_MAX - 1)
+    if (w.words.full)
         return err_set(err, ERR_INTERNAL, "bubblewrap's command line is too long");
     if (rlimits_set(plan, err) < 0) /* last: whatever we still do, it would bound */
         return -1;
-    execve(BWRAP_PATH, (char *const *)w.v, none);
+    execve(BWRAP_PATH, (char *const *)w.words.v, none);
     return err_sys(err, "cannot start %s", BWRAP_PATH);
 }
 

@@ -16,55 +16,38 @@
 #include "launcher_internal.h"
 #include "proc.h"
 #include "rlimits.h"
+#include "words.h"
 
-enum { START_WAIT_MS = 2000, WORDS = 96 };
+enum { START_WAIT_MS = 2000 };
 
 /* ---- what it runs in ---- */
-
-struct words {
-    const char *v[WORDS];
-    unsigned n;
-};
-
-static void add_all(struct words *w, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n && w->n < WORDS - 1; i++)
-        w->v[w->n++] = words[i];
-    w->v[w->n] = NULL;
-}
-
-#define ADD(w, ...)                                     \
-    do {                                                \
-        const char *const all_[] = {__VA_ARGS__};       \
-        add_all((w), all_, sizeof all_ / sizeof *all_); \
-    } while (0)
 
 /* Nothing of the host's but runsc, so that there is nothing to be had by who takes over runsc. */
 static void add_place(struct words *w, const struct gvisor_program *p, const char *info,
                       const char *config)
 {
-    ADD(w, "bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-ipc",
-        "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-add",
-        "ALL", "--clearenv", "--info-fd", info);
-    ADD(w, "--bind", ROOTFS_ROOT, GVISOR_ROOT, "--ro-bind", p->path, "/runsc", "--proc", "/proc",
-        "--dev-bind", "/dev/null", "/dev/null", "--tmpfs", "/tmp", "--dir", "/state",
-        "--ro-bind-data", config, GVISOR_BUNDLE "/config.json", "--remount-ro", "/", "--chdir", "/",
-        "--");
+    WORDS_ADD(w, "bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid",
+              "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
+              "--new-session", "--cap-add", "ALL", "--clearenv", "--info-fd", info);
+    WORDS_ADD(w, "--bind", ROOTFS_ROOT, GVISOR_ROOT, "--ro-bind", p->path, "/runsc", "--proc",
+              "/proc", "--dev-bind", "/dev/null", "/dev/null", "--tmpfs", "/tmp", "--dir", "/state",
+              "--ro-bind-data", config, GVISOR_BUNDLE "/config.json", "--remount-ro", "/",
+              "--chdir", "/", "--");
 }
 
 static void add_runsc(struct words *w, const struct gvisor_program *p, const char *platform)
 {
-    ADD(w, "/runsc", "--root=/tmp/state", platform, "--network=host", "--file-access=shared",
-        "--ignore-cgroups");
+    WORDS_ADD(w, "/runsc", "--root=/tmp/state", platform, "--network=host", "--file-access=shared",
+              "--ignore-cgroups");
     if (p->newer)
-        ADD(w, "--overlay2=none", "--directfs=false", "--host-uds=none", "--host-fifo=none");
-    ADD(w, "run", "--bundle=" GVISOR_BUNDLE, "sandbox");
+        WORDS_ADD(w, "--overlay2=none", "--directfs=false", "--host-uds=none", "--host-fifo=none");
+    WORDS_ADD(w, "run", "--bundle=" GVISOR_BUNDLE, "sandbox");
 }
 
 static NORETURN void become(const struct plan *plan, const struct gvisor_program *p, int inner,
                             int config)
 {
-    struct words w = {.n = 0};
+    static struct words w;
     struct err err = {0};
     char info[16], data[16], platform[32];
     char *const none[] = {NULL};
@@ -74,7 +57,7 @@ static NORETURN void become(const struct plan *plan, const struct gvisor_program
     add_place(&w, p, info, data);
     add_runsc(&w, p, platform);
     proc_files_restore();
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(inner, STDIN_FILENO) < 0 ||
+    if (w.full || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(inner, STDIN_FILENO) < 0 ||
         dup2(LAUNCHER_ERRORS, STDERR_FILENO) < 0 || dup2(config, LAUNCHER_PROGRAM) < 0 ||
         fcntl(LAUNCHER_INFO, F_SETFD, 0) < 0 || rlimits_tasks(plan, &err) < 0)
         _exit(1);

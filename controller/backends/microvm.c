@@ -21,34 +21,16 @@
 #include "proc.h"
 #include "rlimits.h"
 #include "sandbox_seccomp.h"
+#include "words.h"
 
 enum {
     START_WAIT_MS = 2000,
     READY_S = 120, /* a kernel starts, perhaps on a processor that is a program */
-    WORDS = 128,
     MIB = 1024 * 1024,
     MEMORY_MIB = 1024, /* of a guest whose policy says nothing */
     MEMORY_LEAST = 256,
     PARKED = 64,
 };
-
-struct words {
-    const char *v[WORDS];
-    unsigned n;
-};
-
-static void add_all(struct words *w, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n && w->n < WORDS - 1; i++)
-        w->v[w->n++] = words[i];
-    w->v[w->n] = NULL;
-}
-
-#define ADD(w, ...)                                     \
-    do {                                                \
-        const char *const all_[] = {__VA_ARGS__};       \
-        add_all((w), all_, sizeof all_ / sizeof *all_); \
-    } while (0)
 
 /* Descriptors of a program's, by their numbers there; -1: none. */
 struct given {
@@ -62,19 +44,20 @@ enum { FIRST_GIVEN = 3 };
 /* A namespace of each kind, the host's programs, and nothing else. */
 static void add_place(struct words *w)
 {
-    ADD(w, "bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-ipc",
-        "--unshare-uts", "--unshare-net", "--unshare-cgroup-try", "--die-with-parent",
-        "--new-session", "--clearenv", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
-        "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc",
-        "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/");
+    WORDS_ADD(w, "bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid",
+              "--unshare-ipc", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try",
+              "--die-with-parent", "--new-session", "--clearenv", "--ro-bind", "/usr", "/usr",
+              "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink",
+              "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir",
+              "/");
 }
 
 static void add_files_server(struct words *w, const struct microvm_program *p)
 {
     add_place(w);
-    ADD(w, "--cap-add", "ALL", "--seccomp", "4", "--bind", ROOTFS_ROOT, MICROVM_ROOT, "--dir",
-        "/var", "--dir", "/run", "--", p->files, "--fd=3", "-o", "source=" MICROVM_ROOT, "-o",
-        "sandbox=chroot", "-o", "cache=auto", "--rlimit-nofile=0", "-f");
+    WORDS_ADD(w, "--cap-add", "ALL", "--seccomp", "4", "--bind", ROOTFS_ROOT, MICROVM_ROOT, "--dir",
+              "/var", "--dir", "/run", "--", p->files, "--fd=3", "-o", "source=" MICROVM_ROOT, "-o",
+              "sandbox=chroot", "-o", "cache=auto", "--rlimit-nofile=0", "-f");
 }
 
 struct machine {
@@ -84,22 +67,22 @@ struct machine {
 static void add_machine(struct words *w, const struct microvm_program *p, const struct machine *m)
 {
     add_place(w);
-    ADD(w, "--cap-drop", "ALL", "--info-fd", "5", "--ro-bind", p->kernel, MICROVM_KERNEL,
-        "--ro-bind-data", "6", MICROVM_INITRD);
+    WORDS_ADD(w, "--cap-drop", "ALL", "--info-fd", "5", "--ro-bind", p->kernel, MICROVM_KERNEL,
+              "--ro-bind-data", "6", MICROVM_INITRD);
     if (p->kvm)
-        ADD(w, "--dev-bind", "/dev/kvm", "/dev/kvm");
-    ADD(w, "--", p->qemu, "-machine",
-        "q35,usb=off,vmport=off,sata=off,smbus=off,memory-backend=memory");
+        WORDS_ADD(w, "--dev-bind", "/dev/kvm", "/dev/kvm");
+    WORDS_ADD(w, "--", p->qemu, "-machine",
+              "q35,usb=off,vmport=off,sata=off,smbus=off,memory-backend=memory");
     if (p->kvm)
-        ADD(w, "-accel", "kvm");
-    ADD(w, "-accel", "tcg,tb-size=128", "-cpu", "max", "-smp", "1", "-m", m->memory, "-object",
-        m->backend, "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
-        "-no-reboot", "-kernel", MICROVM_KERNEL, "-initrd", MICROVM_INITRD, "-append",
-        "console=ttyS0 quiet loglevel=2 panic=-1 reboot=t", "-device", "virtio-serial-pci",
-        "-chardev", "socket,id=trunk,fd=3", "-device", "virtserialport,chardev=trunk,name=durward",
-        "-chardev", "socket,id=files,fd=4", "-device",
-        "vhost-user-fs-pci,chardev=files,tag=" GUEST_TAG, "-sandbox",
-        "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+        WORDS_ADD(w, "-accel", "kvm");
+    WORDS_ADD(w, "-accel", "tcg,tb-size=128", "-cpu", "max", "-smp", "1", "-m", m->memory,
+              "-object", m->backend, "-nodefaults", "-no-user-config", "-display", "none",
+              "-serial", "stdio", "-no-reboot", "-kernel", MICROVM_KERNEL, "-initrd",
+              MICROVM_INITRD, "-append", "console=ttyS0 quiet loglevel=2 panic=-1 reboot=t",
+              "-device", "virtio-serial-pci", "-chardev", "socket,id=trunk,fd=3", "-device",
+              "virtserialport,chardev=trunk,name=durward", "-chardev", "socket,id=files,fd=4",
+              "-device", "vhost-user-fs-pci,chardev=files,tag=" GUEST_TAG, "-sandbox",
+              "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
 }
 
 /* ---- processes ---- */
@@ -119,9 +102,9 @@ static NORETURN void become(const struct plan *plan, const struct words *w, cons
         if (dup2(fds[i], FIRST_GIVEN + (int)i) < 0)
             _exit(1);
     proc_files_restore();
-    if (errors < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(errors, STDERR_FILENO) < 0 ||
-        (talks && dup2(errors, STDOUT_FILENO) < 0) || rlimits_tasks(plan, &err) < 0 ||
-        syscall(SYS_close_range, FIRST_GIVEN + n, ~0U, 0) < 0)
+    if (w->full || errors < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+        dup2(errors, STDERR_FILENO) < 0 || (talks && dup2(errors, STDOUT_FILENO) < 0) ||
+        rlimits_tasks(plan, &err) < 0 || syscall(SYS_close_range, FIRST_GIVEN + n, ~0U, 0) < 0)
         _exit(1);
     execve(BWRAP_PATH, (char *const *)w->v, none);
     _exit(1);

@@ -54,27 +54,17 @@ static int give_up_rights(void)
 
 /* ---- what is left to it ---- */
 
-enum { TYPE_OF_SOCKET = 0xf /* the rest are flags */ };
-
-#define IS(i, v)                                      \
-    {                                                 \
-        .arg = (i), .op = SCMP_CMP_EQ, .datum_a = (v) \
-    }
-#define HAS(i, mask, v)                                                         \
-    {                                                                           \
-        .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (mask), .datum_b = (v) \
-    }
-
 /* TCP and UDP, and no socket that a service of the host's listens on. */
 static void allow_sockets(struct filter *f)
 {
     static const scmp_datum_t families[] = {AF_INET, AF_INET6}, types[] = {SOCK_STREAM, SOCK_DGRAM};
     for (size_t i = 0; i < ARRAY_LEN(families) * ARRAY_LEN(types); i++) {
-        const struct scmp_arg_cmp made[] = {IS(0, families[i / 2]),
-                                            HAS(1, TYPE_OF_SOCKET, types[i % 2]), IS(2, 0)};
+        const struct scmp_arg_cmp made[] = {FILTER_IS(0, families[i / 2]),
+                                            FILTER_HAS(1, FILTER_SOCKET_TYPE, types[i % 2]),
+                                            FILTER_IS(2, 0)};
         filter_rule(f, SCMP_ACT_ALLOW, "socket", ARRAY_LEN(made), made);
     }
-    const struct scmp_arg_cmp reset[] = {IS(1, SOL_SOCKET), IS(2, SO_LINGER)};
+    const struct scmp_arg_cmp reset[] = {FILTER_IS(1, SOL_SOCKET), FILTER_IS(2, SO_LINGER)};
     filter_rule(f, SCMP_ACT_ALLOW, "setsockopt", ARRAY_LEN(reset), reset);
 }
 
@@ -86,7 +76,7 @@ static int confine(void)
         "sendto",     "connect",   "close",  "fstat",   "newfstatat",    "getsockopt",
         "brk",        "munmap",    "mremap", "madvise", "clock_gettime", "shutdown",
         "exit_group", "getrandom", "futex",  "exit",    "rt_sigreturn",  "restart_syscall"};
-    const struct scmp_arg_cmp plain = HAS(2, PROT_EXEC, 0), flags = IS(1, F_GETFL);
+    const struct scmp_arg_cmp plain = FILTER_HAS(2, PROT_EXEC, 0), flags = FILTER_IS(1, F_GETFL);
     struct err err = {0};
     struct filter *f = SANITIZED ? NULL : filter_new(FILTER_NATIVE, SCMP_ACT_ERRNO(EPERM));
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)

@@ -681,3 +681,11 @@ void secret_client_cancel(struct secret_wait *w)
     TAILQ_REMOVE(&w->held->waits, w, link);
     free(w);
 }
+
+struct slice secret_client_login_name(const struct secret *told, size_t most)
+{
+    struct slice all = told ? secret_slice(told) : SLICE("");
+    ssize_t blank = slice_find(all, ' ');
+    struct slice name = {all.p + blank + 1, all.n - (size_t)(blank + 1)};
+    return blank < 0 || name.n > most ? SLICE("") : name;
+}

@@ -84,6 +84,9 @@ typedef void (*renewed_fn)(void *arg, bool ok);
 struct sign_wait *secret_client_refused(struct secret_client *c, const char *payer,
                                         const char *name, const char *sent, renewed_fn fn,
                                         void *arg);
+/* "SCHEME NAME", which is all that the vault says of a login: NAME. Empty where there is none, or
+ * it is longer than most. */
+struct slice secret_client_login_name(const struct secret *told, size_t most);
 void secret_client_sign_cancel(struct sign_wait *w); /* fn will not run; NULL is fine */
 void secret_client_cancel(struct secret_wait *w);    /* fn will not run; NULL is fine */
 

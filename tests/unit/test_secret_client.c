@@ -22,6 +22,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void test_login_name(void)
+{
+    static const struct {
+        const char *told, *name;
+    } rows[] = {
+        {"redis bob", "bob"},    {"redis 12345678", "12345678"},
+        {"redis 123456789", ""}, {"redis a b", "a b"},
+        {"redis ", ""},          {"redis", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct secret *s = secret_new(rows[i].told, strlen(rows[i].told));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+        CU_ASSERT(slice_eq_str(secret_client_login_name(s, 8), rows[i].name));
+        secret_unref(s);
+    }
+    CU_ASSERT_EQUAL(secret_client_login_name(NULL, 8).n, 0);
+}
+
 void suite_secret_client(void);
 
 static char dir[] = "/tmp/durward-test-client-XXXXXX";
@@ -454,6 +472,7 @@ void suite_secret_client(void)
     CU_add_test(s, "a vault that talks nonsense", test_bad_vault);
     CU_add_test(s, "what failed lately is not asked for again", test_failed_lately);
     CU_add_test(s, "answers owed to one sandbox are bounded", test_signs);
+    CU_add_test(s, "whom a login is", test_login_name);
 }
 
 void tap_suites(void)

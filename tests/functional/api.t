@@ -8,10 +8,10 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, tap  # noqa: E402
+from harness.accepting import accepting, joined  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # an archive's bytes cannot be made from a schema; files.t has its own
@@ -20,34 +20,15 @@ ALWAYS_OUT = ("writeTar", "watchAudit", "watchFiles", "listApprovals")
 ENDS_IT = ("deleteSandbox", "updateSandbox")
 
 
-def pump(a, b):
-    try:
-        for data in iter(lambda: a.recv(65536), b""):
-            b.sendall(data)
-    except OSError:
-        pass
-    for s in (a, b):
-        try:
-            s.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-
-
 def relay(t, path):
     listener = socket.create_server(("127.0.0.1", 0))
     t.cleanup(listener.close)
 
-    def serve():
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            inside = socket.socket(socket.AF_UNIX)
-            inside.connect(path)
-            for pair in ((client, inside), (inside, client)):
-                threading.Thread(target=pump, args=pair, daemon=True).start()
-    threading.Thread(target=serve, daemon=True).start()
+    def one(client):
+        inside = socket.socket(socket.AF_UNIX)
+        inside.connect(path)
+        joined(client, inside)
+    accepting(listener, one)
     return "http://127.0.0.1:%d" % listener.getsockname()[1]
 
 

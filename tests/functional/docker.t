@@ -203,14 +203,7 @@ def deaths(t, e, d, c, box):
     c.sh(box, "echo kept >/workspace/kept; (sleep 600 &) >/dev/null 2>&1")
     os.kill(role_pids(d, "controller")[0], signal.SIGKILL)
     c.close()
-
-    def back():
-        try:
-            return c.show(box)["state"] == "running"
-        except (OSError, api.Refused, EOFError, ValueError):
-            c.close()
-            return False
-    t.ok(tap.wait_for(back, 10, 0.05), "the controller's SIGKILL: it is taken over", d.diagnostics())
+    t.ok(c.taken_over(box), "the controller's SIGKILL: it is taken over", d.diagnostics())
     t.eq(c.sh(box, "cat kept; ps | grep -c '[s]leep 600'"), (0, b"kept\n1\n"), "with its files and what runs in it")
     t.has(c.sh(box, "curl -s https://api.github.com/user")[1].decode(), "octo", "and is served")
 

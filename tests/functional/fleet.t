@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import client, durward, nginx, origin, postgres, scan, tap  # noqa: E402
+from harness.accepting import accepting, joined  # noqa: E402
 
 HOST, DB, PASSWORD, HOLD = "count.example.com", "fleet.example.com", "fleet-password-4711", 2
 WINDOW, RATE = 2, 12
@@ -27,38 +28,16 @@ class Relay:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         t.cleanup(self.close)
-        threading.Thread(target=self._accept, daemon=True).start()
+        accepting(self.listener, self._one)
 
-    def _accept(self):
-        while True:
-            try:
-                near = self.listener.accept()[0]
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self.port), 2)
-            except OSError:
-                near.close()
-                continue
-            self.pairs.append((near, far))
-            for a, b in ((near, far), (far, near)):
-                threading.Thread(target=self._carry, args=(a, b), daemon=True).start()
-
-    def _carry(self, a, b):
+    def _one(self, near):
         try:
-            while True:
-                data = a.recv(65536)
-                if not data:
-                    break
-                if self.open:
-                    b.sendall(data)
+            far = socket.create_connection(("127.0.0.1", self.port), 2)
         except OSError:
-            pass
-        for s in (a, b):
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            near.close()
+            return
+        self.pairs.append((near, far))
+        joined(near, far, lambda: self.open)
 
     def cut(self):
         self.open = False

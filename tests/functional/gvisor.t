@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, gvisor, scene, tap, walls  # noqa: E402
+from harness import api, durward, gvisor, scene, tap, usual, walls  # noqa: E402
 from harness.terminal import Terminal  # noqa: E402
 
 BOX = "/v1/sandboxes/%s/%s"
@@ -38,19 +38,10 @@ def ours():
 
 def way_out(t, s, c):
     box = c.create(policy="coder", env={"COLOUR": "blue"}, publish=[{"port": 8000}])["id"]
-    t.eq(c.show(box)["backend"], "gvisor", "it is shown as what it is")
-    code, out = c.sh(box, "env; cat /etc/resolv.conf; curl -s https://api.github.com/user; "
-                          "curl -s -o /dev/null -w '%{http_code}' https://api.github.com/gists/1; "
-                          "curl -s https://api.openai.com/v1/models -H \"Authorization: Bearer $OPENAI_API_KEY\"",
-                     timeout=60)
-    t.ok(code == 0 and b"octo" in out and b"403" in out and b"COLOUR=blue" in out and b"198.18.0.1" in out,
-         "curl is served by the policy, with the credentials", out)
+    out = usual.way_out(t, c, box, "gvisor")
 
     def sh(command):
         return c.sh(box, command, timeout=30)[1].decode("utf-8", "replace")
-    t.has(sh("curl -s -m 10 https://evil.example.net/; echo $?"), "6", "a name that no rule has is unknown")
-    t.has(sh("curl -s -m 10 -i http://93.184.216.34/; curl -sk -m 10 -i https://169.254.169.254/"), "denied ",
-          "an address is answered by the gate: denied")
     t.eq(sh("dmesg 2>/dev/null | head -1; cat /proc/version | cut -c1-19; echo /sys/*; grep -c : /proc/net/dev"),
          "Linux version 4.4.0\n/sys/*\n1\n", "the kernel is gVisor's; no /sys; no interface but lo")
     other = c.create(policy="other", backend="gvisor")["id"]
@@ -62,43 +53,24 @@ def way_out(t, s, c):
 
 
 def commands(t, d, c, box):
-    r = c.exec(box, "echo o; echo e >&2; exit 7", split=True)
-    t.eq((r["stdout"], r["stderr"], r["exit_code"]), ("o\n", "e\n", 7), "output apart, exit status")
-    r = c.exec(box, "(sleep 100; echo x) & echo begun; sleep 100", timeout=2)
-    t.eq((r["exit_code"], r["timed_out"], r["output"]), (124, True, "begun\n"), "a time-out is 124")
-    f = c.frames(box, command="read x; echo got $x")
-    f.send(0, b"that\n")
-    t.eq(f.finish()[0], b"got that\n", "input")
-    f.close()
+    usual.streams(t, c, box)
     r = c.exec(box, "kill -TERM $$")
     t.eq(r["exit_code"], 143, "a signal's status")
-    blob = bytes(range(256)) * 4096
-    c.write(box, "/workspace/deep/er/blob", blob)
-    t.eq(c.read(box, "/workspace/deep/er/blob"), blob, "a file goes in and out, 8-bit clean")
     t.eq([x["name"] for x in c.entries(box, "/workspace/deep/er")["entries"]], ["blob"], "is listed")
     t.eq(c.sh(box, "sha256sum <deep/er/blob; id -u; pwd; echo big | tee /dev/stdout | wc -c")[0], 0, "and is what a command sees")
     tar = c.tar(box, "/workspace/deep")
     c.tar(box, "/workspace/copy", tar)
-    t.eq(c.read(box, "/workspace/copy/er/blob"), blob, "an archive goes out and in")
+    t.eq(c.read(box, "/workspace/copy/er/blob"), c.read(box, "/workspace/deep/er/blob"), "an archive goes out and in")
     c.remove(box, "/workspace/deep", recursive="true")
     t.eq(c.sh(box, "cd /workspace; echo *"), (0, b"copy\n"), "and files are removed")
-    r = c.exec(box, "head -c 3000000 /dev/zero | tr '\\0' x; echo end", max_output=4000000)
-    t.ok(len(r["output"]) == 3000004 and r["output"].endswith("end\n"), "a long output, to its last byte", len(r["output"]))
+    usual.long_output(t, c, box, 3000000)
 
 
 def terminal(t, d, c, box):
-    words = [durward.program(), "sandbox", "exec", "--socket", d.socket, "-it", box, "/bin/sh", "-i"]
-    x = Terminal(t, words, d.work, dict(d.env, TERM="xterm"), rows=30, cols=100)
-    x.type("echo a$((20+2))b; tty; stty size\n")
-    t.ok(x.see("a22b") and x.see("/dev/pts") and x.see("30 100"), "a terminal, with the window's size", x.out)
+    x = usual.terminal(t, d, box)
     x.size(41, 97)
     os.kill(x.pid, signal.SIGWINCH)
-    t.ok(tap.wait_for(lambda: (x.type("stty size\n"), x.see("41 97", 1))[1], 8, 0.2), "a change of it arrives", x.out)
-    x.type("sh -c 'echo in its foreg\"\"round; exec sleep 100'\n")
-    t.ok(x.see("in its foreground", 8), "a command has the terminal", x.out)
-    x.type("\x03")
-    x.type("echo after-$?\n")
-    t.ok(x.see("after-130", 8), "Ctrl-C ends the command in front", x.out)
+    t.ok(tap.wait_for(lambda: (x.type("stty size\n"), x.see("41 97", 1))[1], 8, 0.2), "a change of its size arrives", x.out)
     x.type("seq 1 20000; exit 3\n")
     t.ok(x.see("\n20000", 20), "a long output arrives whole", x.out[-300:])
     t.eq(x.wait(), 3, "and the status")
@@ -244,14 +216,7 @@ def deaths(t, d, c, box):
     controller = [pid for pid, r in d.roles() if r == "controller"][0]
     os.kill(controller, signal.SIGKILL)
     c.close()
-
-    def back():
-        try:
-            return c.show(box)["state"] == "running"
-        except (OSError, api.Refused, EOFError, ValueError):
-            c.close()
-            return False
-    t.ok(tap.wait_for(back, 10, 0.05), "the controller's SIGKILL: it is taken over", d.diagnostics())
+    t.ok(c.taken_over(box), "the controller's SIGKILL: it is taken over", d.diagnostics())
     t.eq(c.sh(box, "echo still"), (0, b"still\n"), "and goes on")
     c.close()
     d.daemon.kill()

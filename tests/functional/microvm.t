@@ -10,8 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, microvm, scene, tap, walls  # noqa: E402
-from harness.terminal import Terminal  # noqa: E402
+from harness import api, durward, microvm, scene, tap, usual, walls  # noqa: E402
 
 BOOT_S = 110  # a kernel starts, on a processor that may be a program
 BOX = "/v1/sandboxes/%s/%s"
@@ -21,19 +20,10 @@ def way_out(t, s, c):
     began = time.monotonic()
     box = c.create(policy="coder", env={"COLOUR": "blue"}, publish=[{"port": 8000}])["id"]
     t.diag("its start took %.1f s" % (time.monotonic() - began))
-    t.eq(c.show(box)["backend"], "microvm", "it is shown as what it is")
-    code, out = c.sh(box, "env; cat /etc/resolv.conf; curl -s https://api.github.com/user; "
-                          "curl -s -o /dev/null -w '%{http_code}' https://api.github.com/gists/1; "
-                          "curl -s https://api.openai.com/v1/models -H \"Authorization: Bearer $OPENAI_API_KEY\"",
-                     timeout=60)
-    t.ok(code == 0 and b"octo" in out and b"403" in out and b"COLOUR=blue" in out and b"198.18.0.1" in out,
-         "curl is served by the policy, with the credentials", out)
+    out = usual.way_out(t, c, box, "microvm", 20)
 
     def sh(command):
         return c.sh(box, command, timeout=60)[1].decode("utf-8", "replace")
-    t.has(sh("curl -s -m 20 https://evil.example.net/; echo $?"), "6", "a name that no rule has is unknown")
-    t.has(sh("curl -s -m 20 -i http://93.184.216.34/; curl -sk -m 20 -i https://169.254.169.254/"), "denied ",
-          "an address is answered by the gate: denied")
     t.eq(sh("python3 -c \"import socket\nu=socket.socket(2,2); u.connect(('93.184.216.34',4433))\ntry: u.send(b'x'); u.recv(9)\n"
             "except OSError as e: print(e.errno)\""), "1\n", "a datagram to elsewhere is refused")
     t.ok(tap.wait_for(lambda: [r for r in s.d.records() if "93.184.216.34" in json.dumps(r) and "4433" in json.dumps(r)], 15, 0.2),
@@ -44,33 +34,15 @@ def way_out(t, s, c):
 
 
 def commands(t, c, box):
-    r = c.exec(box, "echo o; echo e >&2; exit 7", split=True)
-    t.eq((r["stdout"], r["stderr"], r["exit_code"]), ("o\n", "e\n", 7), "output apart, exit status")
-    r = c.exec(box, "echo begun; sleep 100", timeout=3)
-    t.eq((r["exit_code"], r["timed_out"], r["output"]), (124, True, "begun\n"), "a time-out is 124")
-    f = c.frames(box, command="read x; echo got $x")
-    f.send(0, b"that\n")
-    t.eq(f.finish()[0], b"got that\n", "input")
-    f.close()
-    blob = bytes(range(256)) * 4096
-    c.write(box, "/workspace/deep/er/blob", blob)
-    t.eq(c.read(box, "/workspace/deep/er/blob"), blob, "a file goes in and out, 8-bit clean")
+    usual.streams(t, c, box, 3)
     t.eq(c.sh(box, "sha256sum <deep/er/blob >/dev/null; id -u; rm -r deep; echo *", timeout=30), (0, b"0\n*\n"),
          "and is what a command sees")
-    r = c.exec(box, "head -c 1000000 /dev/zero | tr '\\0' x; echo end", max_output=2000000, timeout=60)
-    t.ok(len(r["output"]) == 1000004 and r["output"].endswith("end\n"), "a long output, to its last byte", len(r["output"]))
+    usual.long_output(t, c, box, 1000000)
 
 
 def terminal(t, d, box):
-    words = [durward.program(), "sandbox", "exec", "--socket", d.socket, "-it", box, "/bin/sh", "-i"]
-    x = Terminal(t, words, d.work, dict(d.env, TERM="xterm"), rows=30, cols=100)
-    x.type("echo a$((20+2))b; tty; stty size\n")
-    t.ok(x.see("a22b", 15) and x.see("/dev/pts", 15) and x.see("30 100", 15), "a terminal, with the window's size", x.out)
-    x.type("sh -c 'echo in its foreg\"\"round; exec sleep 100'\n")
-    t.ok(x.see("in its foreground", 15), "a command has the terminal", x.out)
-    x.type("\x03")
-    x.type("echo after-$?; exit 3\n")
-    t.ok(x.see("after-130", 15), "Ctrl-C ends the command in front", x.out)
+    x = usual.terminal(t, d, box, 15)
+    x.type("exit 3\n")
     t.eq(x.wait(), 3, "and the status")
 
 
@@ -153,14 +125,7 @@ def deaths(t, d, c, box):
     controller = [pid for pid, r in d.roles() if r == "controller"][0]
     os.kill(controller, signal.SIGKILL)
     c.close()
-
-    def back():
-        try:
-            return c.show(box)["state"] == "running"
-        except (OSError, api.Refused, EOFError, ValueError):
-            c.close()
-            return False
-    t.ok(tap.wait_for(back, 15, 0.05), "the controller's SIGKILL: it is taken over", d.diagnostics())
+    t.ok(c.taken_over(box), "the controller's SIGKILL: it is taken over", d.diagnostics())
     t.eq(c.sh(box, "echo still", timeout=30), (0, b"still\n"), "and goes on")
     trunk = [pid for pid, name in microvm.running().items() if name == "durward-trunk"]
     t.eq(len(trunk), 1, "one trunk")

@@ -167,6 +167,17 @@ static void test_first(void)
     close_world(&w);
 }
 
+/* The database is there, and one wish was granted by a share of n. */
+static void open_with(struct world *w, uint64_t n)
+{
+    open_world(w);
+    say(w, W_FLEET_UP, 0, 0);
+    say(w, W_FLEET_BEATEN, hear_beat(w), 0);
+    wish(w);
+    say(w, W_FLEET_SHARE, hear_ask(w).number, n);
+    CU_ASSERT_EQUAL(answered(w, 100), BUDGET_GRANTED);
+}
+
 static void test_too_much(void)
 {
     struct world w;
@@ -214,12 +225,7 @@ static void test_given_back(void)
 {
     struct world w;
     char was[40];
-    open_world(&w);
-    say(&w, W_FLEET_UP, 0, 0);
-    say(&w, W_FLEET_BEATEN, hear_beat(&w), 0);
-    wish(&w);
-    say(&w, W_FLEET_SHARE, hear_ask(&w).number, 8);
-    CU_ASSERT_EQUAL(answered(&w, 100), BUDGET_GRANTED);
+    open_with(&w, 8);
     say(&w, W_FLEET_WANTED, 0, 0);
     struct heard_ask a = hear_ask(&w);
     CU_ASSERT(a.held == 1 && a.want == 1 && a.need == 0);
@@ -236,12 +242,7 @@ static void test_given_back(void)
 static void test_again(void)
 {
     struct world w;
-    open_world(&w);
-    say(&w, W_FLEET_UP, 0, 0);
-    say(&w, W_FLEET_BEATEN, hear_beat(&w), 0);
-    wish(&w);
-    say(&w, W_FLEET_SHARE, hear_ask(&w).number, 8);
-    CU_ASSERT_EQUAL(answered(&w, 100), BUDGET_GRANTED);
+    open_with(&w, 8);
     say(&w, W_FLEET_UP, 0, 0);
     struct heard_ask a = hear_ask(&w);
     CU_ASSERT(a.held == 8 && a.want == 8 && a.need == 0);

@@ -1,4 +1,5 @@
 """What servers of tests have in common: whoever connects is served in a thread of its own."""
+import socket
 import threading
 
 
@@ -12,6 +13,27 @@ def accepting(listener, one):
                 return
             threading.Thread(target=one, args=(s,), daemon=True).start()
     threading.Thread(target=loop, daemon=True).start()
+
+
+def carry(a, b, open_=lambda: True):
+    """What a says to b, until one of them ends: then both have. While open_() is not, it goes nowhere."""
+    try:
+        for data in iter(lambda: a.recv(65536), b""):
+            if open_():
+                b.sendall(data)
+    except OSError:
+        pass
+    for s in (a, b):
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def joined(a, b, open_=lambda: True):
+    """Both ways, in threads."""
+    for pair in ((a, b), (b, a)):
+        threading.Thread(target=carry, args=pair + (open_,), daemon=True).start()
 
 
 def exactly(s, n):

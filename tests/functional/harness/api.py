@@ -7,7 +7,7 @@ import ssl
 import struct
 import urllib.parse
 
-from .tap import Skip
+from .tap import Skip, wait_for
 
 
 class Refused(Exception):
@@ -73,6 +73,16 @@ class Api:
     def __init__(self, path, timeout=40):
         self.path, self.timeout = path, timeout
         self.conn = _Connection(path, timeout)
+
+    def taken_over(self, box, seconds=15):
+        """Does it run, by what a new controller says, within that time?"""
+        def runs():
+            try:
+                return self.show(box)["state"] == "running"
+            except (OSError, Refused, EOFError, ValueError):
+                self.close()
+                return False
+        return wait_for(runs, seconds, 0.05)
 
     def close(self):
         self.conn.close()

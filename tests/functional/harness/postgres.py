@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 
-from .accepting import accepting, exactly
+from .accepting import accepting, carry, exactly
 from .nginx import free_port
 from .tap import wait_for
 
@@ -121,20 +121,6 @@ class Postgres:
         context.load_cert_chain(self.dir + "/server.crt", self.dir + "/server.key")
         listener = socket.create_server(("127.0.0.1", 0))
         test.cleanup(listener.close)
-
-        def carry(a, b):
-            try:
-                while True:
-                    data = a.recv(65536)
-                    if not data:
-                        break
-                    b.sendall(data)
-            except OSError:
-                pass
-            try:
-                b.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
         def serve(s):
             far = socket.socket(socket.AF_UNIX)

@@ -35,6 +35,10 @@ enum {
     TELL_MS = 20, /* the record is the write(2); that the logger hears of it can wait so long, */
                   /* and as long an end can wait for the next record, which takes it along, */
     TELL_BYTES = 64 * 1024, /* or until there is so much of it */
+    /* Who has written so much in TELL_MS is busy. The logger hears of it in each fifth turn only,
+     * as it may want the processor that answers requests. */
+    BUSY_BYTES = 16 * 1024,
+    BUSY_TURNS = 5,
 };
 
 enum journal_state {
@@ -84,12 +88,13 @@ struct journal {
     bool named;         /* the file had a name in a directory when it came */
     int fd;             /* >= 0 exactly while state is not NONE */
     uint32_t channel;
-    uint64_t next;    /* counter; goes on across files, so that no two of them share one */
-    uint64_t first;   /* of this file; lower ones are an earlier file's, which the logger ends */
-    uint64_t written; /* bytes appended */
-    uint64_t credit;  /* bytes that may be appended yet */
-    uint64_t told;    /* written, as the logger last heard */
-    bool telling;     /* the tick is armed */
+    uint64_t next;      /* counter; goes on across files, so that no two of them share one */
+    uint64_t first;     /* of this file; lower ones are an earlier file's, which the logger ends */
+    uint64_t written;   /* bytes appended */
+    uint64_t credit;    /* bytes that may be appended yet */
+    uint64_t told;      /* written, as the logger last heard */
+    bool telling;       /* the tick is armed */
+    unsigned turns_off; /* of telling, one after another */
     struct event *tick, *timer, *retry, *turn;
     struct buf late;  /* ends that wait for company, and those that found no room; written first */
     struct buf fresh; /* this turn's records that somebody waits for; written behind them */
@@ -214,9 +219,20 @@ static void send_count(struct journal *j, uint16_t type, uint64_t count)
 
 static int write_late(struct journal *j);
 static void write_held(struct journal *j);
+static void tell_soon(struct journal *j);
+
+/* A busy writer, and nobody waits for what the logger would say. */
+static bool put_off(struct journal *j)
+{
+    uint64_t untold = j->written - j->told;
+    bool off = !j->synced && untold >= BUSY_BYTES && untold < TELL_BYTES &&
+               TAILQ_EMPTY(&j->waits) && TAILQ_EMPTY(&j->held) && j->turns_off + 1 < BUSY_TURNS;
+    j->turns_off = off ? j->turns_off + 1 : 0;
+    return off;
+}
 
 /* Appends are told together: of one turn of the loop where somebody waits for the acknowledgement,
- * else of TELL_MS. */
+ * else of TELL_MS, or of BUSY_TURNS of them. */
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct journal *j = arg;
@@ -226,6 +242,10 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     j->telling = false;
     if (j->state == JOURNAL_NONE || j->told == j->written)
         return;
+    if (put_off(j)) {
+        tell_soon(j);
+        return;
+    }
     j->told = j->written;
     /* of what this very call has written somebody may wait in `turned` yet */
     bool awaited = !TAILQ_EMPTY(&j->waits) || (j->synced && !TAILQ_EMPTY(&j->turned));
@@ -278,6 +298,7 @@ static void close_file(struct journal *j)
     j->credit = j->written = j->told = 0;
     j->patient = false;
     j->heard = 0;
+    j->turns_off = 0;
     while (!TAILQ_EMPTY(&j->paced))
         forget_paced(j, TAILQ_FIRST(&j->paced));
     buf_free(&j->late);

@@ -590,6 +590,50 @@ static void test_turn_left(void)
 }
 
 /* What a logger must not do ends its channel. */
+/* So many bytes and more, in one turn. */
+static void fill(struct far_end *f, uint64_t *counter, size_t bytes)
+{
+    char path[1001];
+    struct record r;
+    int answers = 0;
+    memset(path, 'a', sizeof path - 1);
+    path[sizeof path - 1] = 0;
+    for (size_t n = 0; n < bytes; n += sizeof path) {
+        record_init(&r, RECORD_ADMITTED, ++*counter);
+        record_put_str(&r, RF_PATH, path);
+        journal_append(f->j, &r, count, &answers);
+    }
+    turn(f);
+    CU_ASSERT_TRUE(answers > 0 && answers < 100);
+}
+
+/* Whether there is something for the logger to hear, without waiting. */
+static bool is_told(struct far_end *f)
+{
+    char byte;
+    turn(f);
+    return recv(f->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* Of a busy writer the logger hears in each fifth turn of telling, or as soon as there is much. */
+static void test_busy(void)
+{
+    struct far_end f;
+    uint64_t n = 0, upto = 0;
+    begin(&f, false, 1 << 20);
+    uint64_t began = fixture_ms();
+    fill(&f, &n, 20 * 1024);
+    CU_ASSERT_EQUAL(hear(&f, &upto), W_TICK);
+    CU_ASSERT_TRUE(fixture_ms() - began >= 80);
+    CU_ASSERT_EQUAL((off_t)upto, length(&f));
+    began = fixture_ms();
+    fill(&f, &n, 60 * 1024);
+    CU_ASSERT_TRUE(!is_told(&f) || fixture_ms() - began >= 80);
+    fill(&f, &n, 65 * 1024);
+    CU_ASSERT_TRUE(is_told(&f));
+    finish(&f);
+}
+
 static void test_bad_logger(void)
 {
     static const struct {
@@ -774,6 +818,7 @@ void suite_journal(void)
     CU_add_test(s, "a turn's records leave in one write", test_turn);
     CU_add_test(s, "a turn's write that is cut", test_turn_cut);
     CU_add_test(s, "who leaves within a turn", test_turn_left);
+    CU_add_test(s, "who is busy tells the logger less often", test_busy);
     CU_add_test(s, "what happens without a journal waits for it", test_backlog);
     CU_add_test(s, "what waits is bounded, what is lost is counted", test_backlog_full);
     CU_add_test(s, "pieces of bodies that find no room", test_bodies);

@@ -414,7 +414,7 @@ struct database *database_new(const struct database_means *means,
     d->owner = *owner;
     STAILQ_INIT(&d->asked);
     postgres_reader_init(&d->reader, POSTGRES_SERVER, POSTGRES_LOGIN);
-    buf_init(&d->row, 1024);
+    buf_init(&d->row, DATABASE_ROW_MAX);
     buf_init(&d->rows, DATABASE_ROWS_MAX);
     d->again = event_new(means->base, -1, 0, on_again, d);
     if (d->again == NULL || event_add(d->again, &now) < 0) {

@@ -14,7 +14,12 @@ struct dial_client;
 struct event_base;
 struct secret_client;
 
-enum { DATABASE_ASKED_MAX = 4096, DATABASE_ROWS_MAX = 512 * 1024, DATABASE_NAME_MAX = 63 };
+enum {
+    DATABASE_ASKED_MAX = 4096,
+    DATABASE_ROW_MAX = 24 * 1024,
+    DATABASE_ROWS_MAX = 512 * 1024,
+    DATABASE_NAME_MAX = 63
+};
 
 struct database_place {
     struct authority at;

@@ -6,6 +6,7 @@
 #include "crypto_text.h"
 #include "database.h"
 #include "dial_client.h"
+#include "heads.h"
 #include "io.h"
 #include "peer.h"
 #include "proc.h"
@@ -44,6 +45,7 @@ struct fleet {
     uint32_t hold;
     uint64_t epoch; /* of this connection: what an older one still says counts no more */
     bool leaving, ready, wanted;
+    struct heads *heads;
 };
 
 /* ---- to the dialer ---- */
@@ -367,6 +369,7 @@ static void on_up(void *arg)
                  "LISTEN durward_fleet; SELECT ((to_regclass('durward_holder') IS NOT NULL)::int + "
                  "(to_regclass('durward_share') IS NOT NULL)::int)::text",
                  on_looked, f, NULL);
+    heads_begin(f->heads);
 }
 
 static void on_down(void *arg)
@@ -399,6 +402,10 @@ static int on_peer(struct fleet *f, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
+    if (far.kind == ROLE_LOGGER) {
+        heads_attach(f->heads, far.fd, far.channel);
+        return 0;
+    }
     if (far.kind == ROLE_VAULT) {
         secret_client_attach(f->means.secrets, far.fd, far.channel);
         return 0;
@@ -476,6 +483,9 @@ static int fleet_load(void *self, struct msg *m, struct msg *ready UNUSED, struc
         return err_set(err, ERR_INTERNAL, "out of memory");
     dial_client_lost_to(f->means.dial, f->control);
     secret_client_lost_to(f->means.secrets, f->control);
+    f->heads = heads_new(f->base, f->database, f->control);
+    if (f->heads == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
     return msg_end(m) < 0 ? err_set(err, ERR_PARSE, "malformed W_INIT") : 0;
 }
 
@@ -536,6 +546,7 @@ static int fleet_leave(void *self, struct event_base *base)
     database_free(f->database);
     dial_client_free(f->means.dial);
     secret_client_free(f->means.secrets);
+    heads_free(f->heads);
     SSL_CTX_free(f->means.tls);
     event_base_free(base);
     return 0;

@@ -81,7 +81,9 @@ enum wire_type {
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
      *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), share_burst:u64, share_rate:u64
      *    (bytes, a second), anchored:u8,
-     *    n × (measure:u8, limit:u64, seconds:u32, then:u8) thresholds, fd: audit directory
+     *    n × (measure:u8, limit:u64, seconds:u32, then:u8) thresholds, host:str (of the fleet; "":
+     *    none), every:u32 (s), n × (host:str, public key:bytes), fd: audit directory
+     *    W_PEER of the fleet's role: no writer, but the way to the other hosts' heads
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, n × port:u32 of our own listeners, upstream proxy
      * (proxy/dialer/dialer.h), dial_seconds:u32, token_public:bytes, synced:u8, hold:u32 (of the
@@ -124,6 +126,12 @@ enum wire_type {
     W_BUDGET_BACK = 36,   /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
     W_BUDGET_SETTLE = 37, /* →D, of injectors: lease:u32, key:u64, sandbox:str, tokens:u64, cost:u64
                              (as asked), tokens:u64, cost:u64 (as taken); before W_BUDGET_BACK */
+
+    /* ---- logger ↔ fleet: what hosts say of their logs (audit/read/fleet_head.h) ---- */
+    W_FLEET_HEADS_ASK = 260, /* L→F: ask:u32, n:u32, n × (host:str, after:u64 (the number)) */
+    W_FLEET_HEADS_ROW = 261, /* F→L: ask:u32, "HOST NUMBER LINE":bytes (FLEET_PAGE at most) */
+    W_FLEET_HEADS_END = 262, /* F→L: ask:u32, ok:u8: that was all; or the database is not there */
+    W_FLEET_HEADS_PUT = 263, /* L→F: host:str, number:u64, line:str */
 
     /* ---- dialer ↔ fleet: shares of the fleet's budgets (proxy/link/budget_share.h,
      * fleet/README.md)

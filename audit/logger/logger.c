@@ -202,6 +202,7 @@ static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     logger_clock(l);
     logger_keep(l);
     sign_head(l);
+    logger_fleet_tick(l);
     report_counts(l);
 }
 
@@ -370,6 +371,8 @@ static int on_peer(struct logger *l, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
+    if (far.kind == ROLE_FLEET)
+        return logger_fleet_attach(l, far.fd, far.channel);
     if (!is_writer(far.kind)) {
         close(far.fd);
         return -1;
@@ -475,6 +478,7 @@ void logger_free(struct logger *l)
     while (!TAILQ_EMPTY(&l->channels))
         channel_free(TAILQ_FIRST(&l->channels));
     ipc_free(l->control);
+    logger_fleet_free(l);
     logger_keep_end(l);
     free_event(l->turn);
     free_event(l->retry);

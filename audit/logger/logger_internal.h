@@ -1,6 +1,7 @@
 /* Shared by the logger's own files only: logger.c (control, turns, stop), logger_start.c (the
  * directory at start), logger_channel.c (one writer), logger_keep.c (checkpoints and old files),
- * logger_share.c (what each sandbox may write), logger_notice.c (thresholds). */
+ * logger_share.c (what each sandbox may write), logger_notice.c (thresholds),
+ * logger_fleet.c (the other hosts of a fleet). */
 #ifndef DURWARD_LOGGER_INTERNAL_H
 #define DURWARD_LOGGER_INTERNAL_H
 
@@ -112,6 +113,7 @@ struct logger {
     struct subscribers *subscribers;
     struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
     struct thresholds *thresholds; /* NULL: none are set */
+    struct logger_fleet *fleet;    /* NULL: this host is in none, or says nothing to it */
     bool anchored, rotate_asked;
     bool started, failing, head_failing, stopping, said_last, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];
@@ -151,6 +153,13 @@ void logger_tick(struct logger *l); /* each LOGGER_TICK_MS */
 /* logger_start.c: everything that W_INIT asks for. */
 int logger_start(struct logger *l, struct msg *m, struct err *err);
 uint32_t logger_number(struct logger *l, struct err *err); /* of a new journal; 0 with err */
+
+/* logger_fleet.c: what this host and the others of its fleet say of their logs. */
+int logger_fleet_take(struct logger *l, struct msg *m);
+int logger_fleet_open(struct logger *l, struct err *err);            /* once the log is open */
+int logger_fleet_attach(struct logger *l, int fd, uint32_t channel); /* the role; takes fd */
+void logger_fleet_tick(struct logger *l);                            /* each second */
+void logger_fleet_free(struct logger *l);
 
 /* logger_channel.c */
 struct channel *channel_new(struct logger *l);

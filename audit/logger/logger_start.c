@@ -225,8 +225,8 @@ int logger_start(struct logger *l, struct msg *m, struct err *err)
          msg_get_u64(m, &k->rotate_bytes) | msg_get_u64(m, &k->rotate_seconds) |
          msg_get_u8(m, &compress) | msg_get_u64(m, &k->keep_bytes) |
          msg_get_u64(m, &k->keep_seconds) | msg_get_u64(m, &burst) | msg_get_u64(m, &rate) |
-         msg_get_u8(m, &anchored) | logger_take_thresholds(l, m) | msg_get_fd(m, &l->base_dir) |
-         msg_end(m)) < 0 ||
+         msg_get_u8(m, &anchored) | logger_take_thresholds(l, m) | logger_fleet_take(l, m) |
+         msg_get_fd(m, &l->base_dir) | msg_end(m)) < 0 ||
         durability > 1 || compress > 1 || anchored > 1 || k->rotate_bytes == 0 ||
         (l->shares = shares_new(burst, rate)) == NULL)
         return err_set(err, ERR_PARSE, "malformed W_INIT");
@@ -238,7 +238,7 @@ int logger_start(struct logger *l, struct msg *m, struct err *err)
         return -1;
     l->key = signing_key_open(l->base_dir, err);
     if (l->key == NULL || load_leftovers(l, err) < 0 || open_log(l, err) < 0 ||
-        open_subscribers(l, err) < 0)
+        open_subscribers(l, err) < 0 || logger_fleet_open(l, err) < 0)
         return -1;
     logger_clock(l); /* what later looks are compared with */
     return 0;

@@ -207,6 +207,16 @@ struct signing_key *signing_key_open(int dirfd, struct err *err)
     return k ? wrap(k, err) : NULL;
 }
 
+struct signing_key *signing_key_from_raw(const unsigned char raw[32], struct err *err)
+{
+    EVP_PKEY *k = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, raw, 32);
+    if (k == NULL) {
+        err_set(err, ERR_PARSE, "this is not an Ed25519 public key");
+        return NULL;
+    }
+    return wrap(k, err);
+}
+
 int signing_key_raw(const struct signing_key *k, unsigned char raw[32])
 {
     size_t n = 32;

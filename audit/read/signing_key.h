@@ -12,6 +12,7 @@ struct signing_key;
 
 struct signing_key *signing_key_open(int dirfd, struct err *err); /* private, made if absent */
 struct signing_key *signing_key_public(int dirfd, const char *path, struct err *err);
+struct signing_key *signing_key_from_raw(const unsigned char raw[32], struct err *err); /* public */
 void signing_key_free(struct signing_key *k);
 /* The public key, 32 bytes. */
 int signing_key_raw(const struct signing_key *k, unsigned char raw[32]) WUNUSED;

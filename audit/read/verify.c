@@ -22,10 +22,11 @@ struct walk {
     struct verify_result *ret;
     const struct head *head;
     const struct signing_key *key;
-    struct verify_anchor *anchor; /* NULL: none */
-    struct chain at;              /* the last good line */
-    struct chain pruned;          /* as the log says: what was removed ended here */
-    struct merkle since;          /* leaves from the last checkpoint on */
+    struct verify_anchor *anchor;     /* NULL: none */
+    const struct verify_watch *watch; /* likewise */
+    struct chain at;                  /* the last good line */
+    struct chain pruned;              /* as the log says: what was removed ended here */
+    struct merkle since;              /* leaves from the last checkpoint on */
     uint64_t since_first;
     bool head_seen;
 };
@@ -139,6 +140,8 @@ static int take_gap(struct walk *w, const struct gap *g, const char *file, uint6
     w->at.seq = g->first + g->count - 1;
     memcpy(w->at.hash, g->last, CHAIN_HASH);
     note_gap(w->ret, g);
+    if (w->watch)
+        w->watch->gap(w->watch->arg, g->first, w->at.seq);
     return 0;
 }
 
@@ -190,6 +193,8 @@ static int check_line(struct walk *w, struct slice line, const char *file, uint6
                           (unsigned long long)seq, w->head->file);
         w->head_seen = true;
     }
+    if (w->watch)
+        w->watch->line(w->watch->arg, &w->at);
     w->ret->records++;
     if (seq > w->head->tip.seq)
         w->ret->unsigned_records++;
@@ -266,6 +271,12 @@ static void check_files(struct walk *w, int dirfd)
 void verify_dir(int dirfd, const struct signing_key *key, struct verify_anchor *anchor,
                 struct verify_result *ret)
 {
+    verify_dir_watched(dirfd, key, anchor, NULL, ret);
+}
+
+void verify_dir_watched(int dirfd, const struct signing_key *key, struct verify_anchor *anchor,
+                        const struct verify_watch *watch, struct verify_result *ret)
+{
     struct head head;
     struct err err = {0};
     memset(ret, 0, sizeof *ret);
@@ -281,7 +292,7 @@ void verify_dir(int dirfd, const struct signing_key *key, struct verify_anchor *
         return;
     }
     ret->signed_seq = head.tip.seq;
-    struct walk w = {.ret = ret, .head = &head, .key = key, .anchor = anchor};
+    struct walk w = {.ret = ret, .head = &head, .key = key, .anchor = anchor, .watch = watch};
     chain_genesis(&w.at);
     check_files(&w, dirfd);
 }

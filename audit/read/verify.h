@@ -46,6 +46,15 @@ struct verify_result {
 void verify_dir(int dirfd, const struct signing_key *key, struct verify_anchor *anchor,
                 struct verify_result *ret);
 
+/* What of the log somebody else wants to see: each good line, and each gap, in order. */
+struct verify_watch {
+    void (*line)(void *arg, const struct chain *at);
+    void (*gap)(void *arg, uint64_t first, uint64_t last);
+    void *arg;
+};
+void verify_dir_watched(int dirfd, const struct signing_key *key, struct verify_anchor *anchor,
+                        const struct verify_watch *watch, struct verify_result *ret);
+
 /* Whether there is a log, or was one: a head, an audit file, or a journal's number given out. */
 bool verify_has_log(int dirfd);
 

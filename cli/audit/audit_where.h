@@ -35,6 +35,13 @@ struct verify_result;
 struct signing_key *audit_key(int dirfd, const char *given, struct err *err);
 json_t *audit_verified(const char *dir, const struct verify_result *v);
 json_t *audit_key_hex(const struct signing_key *key);
+/* cmd_audit_fleet.c */
+struct audit_fleet_asked {
+    const char *config; /* names the hosts and their keys */
+    const char *heads;  /* files, "," between; NULL: the one of dir */
+    const char *logs;   /* "HOST=DIR,…"; NULL: none but this host's, if heads are its own */
+};
+int audit_verify_fleet(const struct audit_fleet_asked *asked, const char *dir, bool json);
 /* cmd_audit_case.c */
 int audit_run_case(int argc, char **argv);
 int audit_check_case(const char *file, const char *key_file, bool json);

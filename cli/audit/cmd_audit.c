@@ -64,7 +64,7 @@ const struct command audit_verbs[] = {
      "when there is no log or it cannot be read, 2 for a usage error.\n\n"
      "  durward audit query --decision deny --since 1h --host api.github.com\n",
      run_query},
-    {"audit verify", "[--key FILE] [--anchor FILE] [--json] [DIR]",
+    {"audit verify", "[--key FILE] [--anchor FILE] [--fleet] [--json] [DIR]",
      "Check the hash chain, checkpoints and signed head of the log, and of every run's own.",
      audit_verify_options,
      "Needs only the public key. Keep a copy of key.pub elsewhere and give it with --key: who can\n"
@@ -75,7 +75,14 @@ const struct command audit_verbs[] = {
      "log, so that one put back from an older copy is found out. Exit status 0 when all is well, "
      "1\n"
      "when a log is broken (it says where), 2 for a usage error.\n\n"
-     "  durward audit verify --key ~/kept/key.pub /var/log/durward\n",
+     "With --fleet it checks what the hosts of the configuration's fleet signed about their logs, "
+     "as\n"
+     "this host has seen it, against one another and against this host's log; with --heads and "
+     "--logs\n"
+     "the same of copies. What is wrong is said by host; what cannot be looked at is no "
+     "success.\n\n"
+     "  durward audit verify --key ~/kept/key.pub /var/log/durward\n"
+     "  durward audit verify --fleet\n",
      audit_run_verify},
     {"audit prove", "SEQ [DIR]", "Print a proof that one record stands in the log.", where_options,
      "SEQ is the record's \"seq\". The proof is a JSON object that 'durward audit verify --proof "

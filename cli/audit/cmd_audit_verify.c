@@ -270,7 +270,8 @@ int audit_run_prove(int argc, char **argv)
 
 struct verify_asked {
     struct audit_where where; /* first: AUDIT_OPTIONS_WHERE */
-    const char *key, *anchor, *proof, *incident;
+    const char *key, *anchor, *proof, *incident, *heads, *logs;
+    bool fleet;
 };
 
 const struct arg_option audit_verify_options[] = {
@@ -282,6 +283,12 @@ const struct arg_option audit_verify_options[] = {
      offsetof(struct verify_asked, proof)},
     {0, "case", "FILE", "check what 'audit case' printed, likewise",
      offsetof(struct verify_asked, incident)},
+    {0, "fleet", NULL, "check what the hosts of the fleet signed about their logs",
+     offsetof(struct verify_asked, fleet)},
+    {0, "heads", "FILE,...", "with --fleet: copies of hosts' fleet.heads, not the directory's",
+     offsetof(struct verify_asked, heads)},
+    {0, "logs", "HOST=DIR,...", "with --fleet: copies of hosts' audit directories",
+     offsetof(struct verify_asked, logs)},
     AUDIT_OPTIONS_WHERE,
     {0},
 };
@@ -293,6 +300,11 @@ int audit_run_verify(int argc, char **argv)
     int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
+    if (asked.fleet && (asked.key || asked.anchor || asked.proof || asked.incident))
+        return args_usage(a.cmd, "--fleet takes the keys of the configuration; not --key, "
+                                 "--anchor, --proof or --case");
+    if (!asked.fleet && (asked.heads || asked.logs))
+        return args_usage(a.cmd, "--heads and --logs go with --fleet");
     if ((asked.proof || asked.incident) && asked.key == NULL)
         return args_usage(a.cmd, "--proof and --case need --key FILE: the public key of the log");
     if (asked.incident)
@@ -302,7 +314,9 @@ int audit_run_verify(int argc, char **argv)
     char *dir = audit_where_dir(&a, &asked.where, &code);
     if (dir == NULL)
         return code;
-    code = verify_all(dir, asked.key, asked.anchor, a.json);
+    struct audit_fleet_asked fleet = {asked.where.config, asked.heads, asked.logs};
+    code = asked.fleet ? audit_verify_fleet(&fleet, dir, a.json)
+                       : verify_all(dir, asked.key, asked.anchor, a.json);
     free(dir);
     return code;
 }

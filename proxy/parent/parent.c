@@ -179,6 +179,8 @@ static void start_fleet(struct parent *p)
         return;
     }
     parent_wire(p, p->fleet, p->dialer, "", PEER_FLEET, false);
+    if (p->mode == PARENT_SERVE && config_fleet(p->config)->logs.host)
+        parent_wire(p, p->fleet, p->logger, "", "", false);
     parent_wire(p, p->fleet, p->dialer, "", "", false);
     parent_wire(p, p->fleet, p->vault, "", "", false);
 }

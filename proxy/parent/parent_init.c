@@ -16,6 +16,21 @@
  * asks for the next one before (ca/mint_client.c). */
 enum { LEAF_HOURS = 24 };
 
+/* A run's own log is none of those that the fleet's hosts hold against one another. */
+static void put_fleet_logs(const struct parent *p, struct msg *m)
+{
+    const struct config_fleet *fleet = p->mode == PARENT_SERVE ? config_fleet(p->config) : NULL;
+    const struct config_fleet_logs *f = fleet ? &fleet->logs : NULL;
+    bool says = f && f->host;
+    msg_put_str(m, says ? f->host : "");
+    msg_put_u32(m, says ? f->every : 0);
+    msg_put_u32(m, says ? (uint32_t)f->n : 0);
+    for (size_t i = 0; says && i < f->n; i++) {
+        msg_put_str(m, f->all[i].name);
+        msg_put_bytes(m, f->all[i].key, sizeof f->all[i].key);
+    }
+}
+
 static void put_limits(struct parent *p, struct msg *m)
 {
     const struct limits *l = config_limits(p->config);
@@ -167,6 +182,7 @@ static void init_logger(struct parent *p, struct msg *m)
         msg_put_u32(m, a->notify.when[i].seconds);
         msg_put_u8(m, (uint8_t)a->notify.when[i].then);
     }
+    put_fleet_logs(p, m);
     msg_put_fd_dup(m, p->audit_dir_fd);
 }
 

@@ -315,6 +315,19 @@ enum config_node_choice {
     CONFIG_NODE_AMBIGUOUS, /* bindings of several policies are of it: two[] of them */
 };
 
+struct config_fleet_log {
+    const char *name;
+    unsigned char key[32]; /* the public one */
+};
+
+/* `fleet.logs`: whose audit logs are held against one another. */
+struct config_fleet_logs {
+    const char *host; /* which of these is ours; NULL: there are none */
+    const struct config_fleet_log *all;
+    size_t n;
+    unsigned every, silent; /* seconds */
+};
+
 struct config_node {
     const char *socket, *netns, *kubelet; /* paths */
     const char *objects; /* path of a cluster's policies and namespaces; NULL: none */
@@ -327,6 +340,7 @@ struct config_node {
 /* `fleet`: the database by which hosts share budgets, and how long one that is cut off goes on. */
 struct config_fleet {
     const char *url, *database, *login; /* database: within url; login: a secret's name */
+    struct config_fleet_logs logs;
     struct authority at;
     json_t *to;    /* ranges of addresses, as in a rule; borrowed from the tree; NULL: none */
     unsigned hold; /* seconds */

@@ -20,6 +20,12 @@ static const struct key fleet_keys[] = {
     KEY("hold", AS(duration), "`60s`",
         "how long a host that is cut off goes on with the shares that it holds, from 2s on"),
     KEY("to", AS(ranges), "none", "addresses of the database that are not public, as of a rule"),
+    KEY("host", AS(name), "none", "which of `logs` is this one's"),
+    KEY("logs", OWN, "none", "each host by a name, and the public key of its audit log in hex"),
+    KEY("every", AS(duration), "`10s`", "how often this host says how far its audit log goes"),
+    KEY("silent", AS(duration), "`5m`",
+        "a host that has not been heard of for so long is found by `durward audit verify --fleet`; "
+        "three times `every` or more"),
 };
 
 /* The authority of postgres://HOST[:PORT]/DATABASE, and the database. */
@@ -50,6 +56,8 @@ int config_read_fleet(struct config *c, const struct node *n, struct err *err)
     if (node_is_object(n, err) < 0 || node_keys(n, KEYS(fleet_keys), err) < 0)
         return -1;
     struct config_fleet *f = arena_zalloc(c->arena, 1, sizeof *f);
+    if (config_read_fleet_logs(c, n, &f->logs, err) < 0)
+        return -1;
     f->hold = HOLD_STANDARD;
     if (!node_get(n, "postgres", &at))
         return node_fail(n, err, "'fleet' needs 'postgres'");

@@ -116,6 +116,8 @@ int config_read_secrets(struct config *c, const struct node *n, struct err *err)
 int config_read_node(struct config *c, const struct node *n, struct err *err);
 int config_read_cluster(struct config *c, const struct node *n, struct err *err);
 int config_read_fleet(struct config *c, const struct node *n, struct err *err);
+int config_read_fleet_logs(struct config *c, const struct node *n, struct config_fleet_logs *f,
+                           struct err *err);
 /* Is there one, where budgets are the fleet's? */
 int config_check_fleet(const struct config *c, const struct node *root, struct err *err);
 /* Is there one, where a policy's sandboxes are its pods? */

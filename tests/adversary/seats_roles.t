@@ -388,13 +388,62 @@ def dialer(bed, rows):
     ends(bed, rows, "dialer")
 
 
+def logger_heads(bed, rows, w):
+    """And what the logger says is put into texts of SQL."""
+    h = seat.Talk(bed, rows("logger to fleet"), w.wire("fleet"))
+
+    def put(host, line, number=1):
+        return message(wire.FLEET_HEADS_PUT, text(host), u64(number), text(line))
+
+    def asks(*hosts):
+        return message(wire.FLEET_HEADS_ASK, u32(7), u32(len(hosts)), *[text(x) + u64(0) for x in hosts])
+    h.takes("a line", None, put("box", "durward-fleet-head/1 box"))
+    h.takes("a question, where there is no database", lambda got: got[0] == wire.FLEET_HEADS_END and (got[1].u32(), got[1].u8()) == (7, 0),
+            asks("box"))
+    h.breaks("a host that ends its text", put("a'); DROP TABLE durward_head; --", "x"))
+    h.breaks("a line that ends its text", put("a", "x'); DROP TABLE durward_head; --"))
+    h.breaks("a line with a line ending", put("a", "x\ny"))
+    h.breaks("a line that is too long", put("a", "x" * 9000))
+    h.breaks("a question whose host ends its text", asks("a' OR true; --"))
+    h.breaks("a question of nobody", asks())
+    h.breaks("a question of too many", asks(*["a"] * 33))
+    h.breaks("message FLEET_BEAT", message(wire.FLEET_BEAT, u32(1)))
+
+
 def logger(bed, rows):
     w = bed.seats.take("logger")
     kernel(bed, rows, w, "logger", files(bed.t))
+    logger_heads(bed, rows, w)
     w.end()
     ends(bed, rows, "logger", more=[
         (wire.NOTICE, u32(99), u64(0), u64(0), text(""), text(""), text("")), (wire.COUNTS, u32(0xffffffff)),
         (wire.SANDBOX_GONE, text("x"))], whole=[(wire.COUNTS, u32(0))], foreign=(wire.SANDBOX_GONE, wire.NOTICE))
+
+
+def heads(bed, rows, f):
+    """What the logger is told of other hosts' logs."""
+    h = seat.Talk(bed, rows("fleet to logger"), f.wire("logger"))
+
+    def row(ask, line="box 1 durward-fleet-head/1 box 0"):
+        return message(wire.FLEET_HEADS_ROW, u32(ask), text(line))
+
+    def asked(got):
+        return got not in ("ended", None) and got[0] == wire.FLEET_HEADS_ASK
+
+    def ask():
+        got = h.wire.next(8)
+        return got[1].u32() if asked(got) else 0
+    got = h.takes("the end of an older question", asked, message(wire.FLEET_HEADS_END, u32(0), u8(1)))
+    number = got[1].u32()
+    h.takes("a row", None, row(number))
+    h.takes("its end", asked, message(wire.FLEET_HEADS_END, u32(number), u8(1)))
+    h.breaks("more rows than an answer has", *[row(number + 1)] * 25)
+    number = ask()
+    h.breaks("an end that is neither good nor bad", message(wire.FLEET_HEADS_END, u32(number), u8(2)))
+    h.breaks("a row without its question", message(wire.FLEET_HEADS_ROW, text("box 1 x")))
+    h.breaks("a row that is too long", row(ask(), "box 1 " + "x" * 9000))
+    for kind, *fields in ((wire.FLEET_HEADS_ASK, u32(1), u32(0)), (wire.TICK, u64(1)), (wire.ROTATE,)):
+        h.breaks("message " + wire.NAMES[kind], message(kind, *fields))
 
 
 # ---- controller ----
@@ -574,6 +623,7 @@ def fleet(bed, rows):
                              ("a host of nobody", "evil.example.com", 5432), ("loopback", "127.0.0.1", 5432)):
         d.tries(name, denied, dial(host, port=port, scheme=POSTGRES))
     d.breaks("its host by HTTPS", dial(FLEET, port=5432))
+    heads(bed, rows, f)
     s = seat.Talk(bed, rows("fleet to shares"), f.wire("dialer", ""))
     s.takes("another life of the holder", lambda got: got[0] == wire.FLEET_HOLDER, message(wire.FLEET_LOST))
     s.takes("the holder's beginning", None, message(wire.FLEET_UP))

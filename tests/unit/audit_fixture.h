@@ -60,6 +60,14 @@ static UNUSED struct {
     size_t n;
 } fixture_thresholds;
 
+/* And of the hosts of a fleet. */
+static UNUSED struct {
+    const char *host; /* NULL: none */
+    size_t n;
+    const char *name[4];
+    unsigned char key[4][32];
+} fixture_fleet;
+
 static inline char *fixture_dir(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -255,6 +263,13 @@ static inline void rig_start_on(struct rig *r, struct event_base *base, const ch
         msg_put_u64(&m, t->limit);
         msg_put_u32(&m, t->seconds);
         msg_put_u8(&m, (uint8_t)t->then);
+    }
+    msg_put_str(&m, fixture_fleet.host ? fixture_fleet.host : "");
+    msg_put_u32(&m, fixture_fleet.host ? 1 : 0);
+    msg_put_u32(&m, (uint32_t)fixture_fleet.n);
+    for (size_t i = 0; i < fixture_fleet.n; i++) {
+        msg_put_str(&m, fixture_fleet.name[i]);
+        msg_put_bytes(&m, fixture_fleet.key[i], 32);
     }
     msg_put_fd(&m, fixture_open(dir));
     ipc_send(r->control, &m);

@@ -96,6 +96,7 @@ class Bed:
         s.d.resolve[FLEET + ":5432"] = "127.0.0.1:1"  # where nobody listens
         s.d.extra["fleet"] = {"postgres": "postgres://%s/fleet" % FLEET, "login": "fleet"}
         self.addresses = [s.listener(), s.listener("other"), s.listener(None)]
+        s.d.extra.get("fleet", {}).update(every="1s", host="box", logs={"box": "58" + "66" * 31})  # of a key that is not this log's
         s.d.serve()
         self.near, self.kept = s.gate(self.addresses[1], timeout=5), None
         self.api = api.Api(s.d.socket)

@@ -81,6 +81,35 @@ def helps(t, d):
     t.ok(r.returncode == 1 and "'%s/" % where in r.stderr, "so is a path that looks like one, and named", r.stderr)
 
 
+def pages(t, d):
+    """The manual has each command, verb and option that --help has."""
+    with open(os.path.join(durward.TOP, "doc", "durward.1")) as f:
+        page = f.read().replace("\\-", "-")
+    page = re.sub(r"\bFl (-?[A-Za-z][\w-]*)", r"-\1", page)
+    with open(os.path.join(durward.TOP, "doc", "durward-audit.1.md")) as f:
+        audit = f.read()
+    rows, missing = r"^  (?:-(\w), |    )--([a-z-]+)", []
+
+    def of(text, word):
+        return re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(word), text)
+
+    def look(text, said, name):
+        options = re.findall(rows, said.split("options:\n", 1)[1].split("\nverbs:")[0].split("\n\n")[0], re.M)
+        missing.extend("%s --%s" % (name, long) for short, long in options if long not in ("help", "json", "socket") and
+                       not of(text, "--" + long) and not (short and of(text, "-" + short)))
+    for command in re.findall(r"^  ([a-z-]+) ", d.command("--help").stdout.split("commands:\n")[1].split("\n\n")[0], re.M):
+        section = page.split(".Ss durward %s" % command, 1)[1:]
+        said = d.command(command, "--help").stdout
+        text = "".join(re.findall(r"^\.Nm durward Cm %s\b.*" % command, page, re.M)) + "".join(section).split("\n.Ss ")[0]
+        text += audit if command == "audit" else ""
+        missing += [] if section else [command]
+        look(text, said, command)
+        for verb in re.findall(r"^  ([a-z-]+) ", said.split("\nverbs:\n")[1], re.M) if "\nverbs:\n" in said else []:
+            missing += [] if of(text, verb) else ["%s %s" % (command, verb)]
+            look(text, d.command(command, verb, "--help").stdout, "%s %s" % (command, verb))
+    t.eq(missing, [], "the manual has each command, verb and option of --help")
+
+
 def listeners(t, d):
     """`check` counts all that is listened on."""
     listen, d.listen = d.listen, [{"metrics": "127.0.0.1:9464"}, {"console": "127.0.0.1:9465"}]
@@ -358,6 +387,7 @@ def main(t):
     s.d.save()
     words(t, s)
     helps(t, s.d)
+    pages(t, s.d)
     listeners(t, s.d)
     address = s.listener()
     s.d.serve()

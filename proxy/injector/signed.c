@@ -14,7 +14,7 @@
 
 bool signed_kind(const struct credential *c)
 {
-    return c->kind >= CREDENTIAL_HMAC;
+    return c->kind >= CREDENTIAL_HMAC && c->kind < CREDENTIAL_POSTGRES;
 }
 
 static bool covers(const struct credential *c, const char *name)

@@ -58,6 +58,8 @@ static const struct {
     {"sandbox", "watch", "sandboxes"},
     {"sandbox", "sync", "sandboxes"},
     {"sandbox", "forward", "sandboxes"},
+    {"sandbox", "services", "sandboxes"},
+    {"sandbox", "preview", "sandboxes"},
     {"sandbox", "rm", "sandboxes"},
     {"sandbox", "pause", "sandboxes"},
     {"sandbox", "stop", "sandboxes"},
@@ -90,10 +92,8 @@ static const struct {
 /* And the value of an option, whatever command has it. */
 static const struct {
     const char *option, *kind;
-} values[] = {{"policy", "policies"},
-              {"sandbox", "sandboxes"},
-              {"snapshot", "snapshots"},
-              {"template", "templates"}};
+} values[] = {{"policy", "policies"}, {"sandbox", "sandboxes"}, {"snapshot", "snapshots"},
+              {"use", "presets"},     {"preset", "presets"},    {"template", "templates"}};
 
 static const char *kind_of_value(const struct arg_option *o)
 {

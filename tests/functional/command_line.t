@@ -184,6 +184,8 @@ def completes(t, d, one):
     t.eq((words("approvals", env=at), words("snapshots", env=at)), ([], ["shot"]), "approvals and snapshots")
     t.eq(d.command("completion", "--list", "horses").returncode, 2, "there is no list of anything else")
     for shell, line in (("bash", 'COMP_WORDS=(durward sandbox show bu); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
+                        ("bash", 'COMP_WORDS=(durward sandbox preview bu); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
+                        ("bash", 'COMP_WORDS=(durward run --use gith); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
                         ("bash", 'COMP_WORDS=(durward run --policy ""); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
                         ("fish", "complete -C 'durward sandbox show bu'"),
                         ("fish", "complete -C 'durward run --policy '")):
@@ -194,7 +196,8 @@ def completes(t, d, one):
         env = dict(d.env, **at)
         env["PATH"] = os.path.dirname(durward.program()) + ":" + env["PATH"]
         r = subprocess.run([shutil.which(shell)], input=text, env=env, capture_output=True, text=True, timeout=20)
-        t.ok(("builder" if "show" in line else "p") in r.stdout.split(), "%s: %s" % (shell, line[:60]), r.stdout, r.stderr)
+        want = "builder" if "sandbox" in line else "github" if "--use" in line else "p"
+        t.ok(want in r.stdout.split(), "%s: %s" % (shell, line[:60]), r.stdout, r.stderr)
 
 
 def forms(t, d):

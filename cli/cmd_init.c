@@ -63,6 +63,8 @@ static const struct token {
     {"GEMINI_API_KEY", "gemini"},
     {"OPENROUTER_API_KEY", "openrouter"},
     {"MISTRAL_API_KEY", "mistral"},
+    {"CEREBRAS_API_KEY", "cerebras"},
+    {"TOGETHER_API_KEY", "together"},
     {"GROQ_API_KEY", "groq"},
     {"DEEPSEEK_API_KEY", "deepseek"},
     {"XAI_API_KEY", "xai"},

@@ -35,6 +35,8 @@ ROWS = (
     ("openrouter", {}, [("openai", "https://openrouter.ai/api/v1", ["openrouter.ai"], BEARER)]),
     ("mistral", {}, [("mistral", "-", ["api.mistral.ai"], BEARER)]),
     ("groq", {}, [("openai", "https://api.groq.com/openai/v1", ["api.groq.com"], BEARER)]),
+    ("cerebras", {}, [("openai", "https://api.cerebras.ai/v1", ["api.cerebras.ai"], BEARER)]),
+    ("together", {}, [("openai", "https://api.together.ai/v1", ["api.together.ai"], BEARER)]),
     ("xai", {}, [("openai", "https://api.x.ai/v1", ["api.x.ai"], BEARER)]),
     ("deepseek", {}, [("openai", "https://api.deepseek.com", ["api.deepseek.com"], BEARER),
                       ("anthropic", "https://api.deepseek.com/anthropic", ["api.deepseek.com"], BEARER)]),

@@ -74,20 +74,21 @@ static const struct token {
     {"GITLAB_TOKEN", "gitlab"},
 };
 
-/* Whose package manager will ask its registry, and the command that tells which host that is. */
+/* Whose package manager will ask its registry: its preset, or, where there is none, the command
+ * that tells which host that is. */
 static const struct lock {
-    const char *file, *ask;
+    const char *file, *preset, *ask;
 } locks[] = {
-    {"package-lock.json", "npm config get registry"},
-    {"pnpm-lock.yaml", "pnpm config get registry"},
-    {"yarn.lock", "yarn config get registry"},
-    {"requirements.txt", "pip config get global.index-url"},
-    {"poetry.lock", "poetry source show"},
-    {"uv.lock", "pip config get global.index-url"},
-    {"Cargo.lock", "cargo config get source"},
-    {"go.sum", "go env GOPROXY"},
-    {"pom.xml", "mvn help:effective-settings"},
-    {"Gemfile.lock", "gem sources"},
+    {"package-lock.json", "npm", NULL},
+    {"pnpm-lock.yaml", "npm", NULL},
+    {"yarn.lock", NULL, "yarn config get registry"},
+    {"requirements.txt", "pip", NULL},
+    {"poetry.lock", NULL, "poetry source show"},
+    {"uv.lock", NULL, "pip config get global.index-url"},
+    {"Cargo.lock", "cargo", NULL},
+    {"go.sum", "go", NULL},
+    {"pom.xml", "maven", NULL},
+    {"Gemfile.lock", "rubygems", NULL},
 };
 
 /* ---- what is found ---- */
@@ -208,15 +209,41 @@ static bool is_preset_host(const struct finds *f, const char *host)
     return false;
 }
 
+static int put_locks(struct buf *b)
+{
+    int bad = 0;
+    for (size_t i = 0; i < ARRAY_LEN(locks); i++) {
+        const struct lock *l = &locks[i];
+        if (access(l->file, F_OK) != 0)
+            continue;
+        bad |= buf_printf(b, "      # %s is here. ", l->file);
+        bad |= l->preset
+                   ? buf_printf(b,
+                                "'durward preset show %s' tells which hosts its packages come "
+                                "from; then:\n      # - use: %s\n",
+                                l->preset, l->preset)
+                   : buf_printf(b,
+                                "'%s' tells which host its packages come from; then:\n"
+                                "      # - { allow: HOST/**, methods: [GET, HEAD] }\n",
+                                l->ask);
+    }
+    return bad;
+}
+
 static int put_rules(struct buf *b, const struct finds *f)
 {
     bool any = f->n > 0;
     int bad = buf_printf(b, "    # What no rule allows is denied.\n    rules:%s\n",
                          any ? "" : " []  # a rule looks so: - { allow: HOST/**, methods: [GET] }");
     for (size_t i = 0; i < f->n; i++)
-        bad |= buf_printf(b, "      - use: %s  # %s%s'durward preset show %s' prints its rules\n",
-                          f->secret[i], f->agent[i] ? f->agent[i] : "",
-                          f->agent[i] ? " is on your PATH; " : "", f->secret[i]);
+        if (f->agent[i])
+            bad |= buf_printf(b,
+                              "      - use: %s  # %s is on your PATH: 'durward run %s' starts it; "
+                              "'durward preset show %s' prints these rules\n",
+                              f->secret[i], f->agent[i], f->agent[i], f->secret[i]);
+        else
+            bad |= buf_printf(b, "      - use: %s  # 'durward preset show %s' prints its rules\n",
+                              f->secret[i], f->secret[i]);
     for (size_t i = 0; i < f->n_hosts; i++)
         if (!is_preset_host(f, f->host[i]))
             bad |= buf_printf(b,
@@ -224,14 +251,7 @@ static int put_rules(struct buf *b, const struct finds *f)
                               "here can change. To allow reading:\n"
                               "      # - { allow: %s/**, methods: [GET, HEAD] }\n",
                               f->host[i]);
-    for (size_t i = 0; i < ARRAY_LEN(locks); i++)
-        if (access(locks[i].file, F_OK) == 0)
-            bad |= buf_printf(b,
-                              "      # %s is here. '%s' tells which host its packages come "
-                              "from; then:\n      # - { allow: HOST/**, methods: [GET, HEAD] "
-                              "}\n",
-                              locks[i].file, locks[i].ask);
-    return bad;
+    return bad | put_locks(b);
 }
 
 static int put_env(struct buf *b, const struct finds *f)

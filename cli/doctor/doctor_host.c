@@ -312,7 +312,7 @@ static void gvisor(struct findings *f)
                      err.text);
     else if (!p.newer)
         findings_add(f, "gvisor", FINDING_OK, NULL,
-                     "%s is runsc %s, platform %s: so old a one lacks calls that programs of today "
+                     "%s is runsc %s, platform %s: one this old lacks calls that today's programs "
                      "make (statx's flags: ls)",
                      p.path, p.version, p.platform);
     else

@@ -174,15 +174,15 @@ static int none_there(const struct profile *p, const struct node *model, struct 
     char names[400] = "", first[80] = "";
     size_t n = json_array_size(model->value);
     const char *login = profile_login(p);
-    char other[200] = "";
+    char other[280] = "";
     if (login)
         snprintf(other, sizeof other,
                  "; or let it use the login of the program on this host: "
-                 "durward run --login %s",
-                 login);
+                 "durward run --login %s %s",
+                 login, p->name);
     if (profile_inside(p))
         snprintf(other + strlen(other), sizeof other - strlen(other),
-                 "; or let it log in by itself, inside: durward run --login-inside");
+                 "; or let it log in by itself, inside: durward run --login-inside %s", p->name);
     for (size_t i = 0; i < n; i++) {
         struct source_of_key s;
         struct node from;

@@ -267,7 +267,8 @@ def first_configuration(t, d):
     t.ok(r.returncode == 0 and path in r.stdout, "init writes the user's configuration", r.stdout, r.stderr)
     with open(path) as f:
         text = f.read()
-    t.ok("use: anthropic" in text and "use: github" in text and "git.acme.dev/**" in text and "go.sum is here" in text,
+    t.ok("use: anthropic" in text and "use: github" in text and "git.acme.dev/**" in text and "go.sum is here" in text and
+         "# - use: npm\n" in text and "'durward run claude' starts it" in text,
          "from agents, variables, remotes and lock files", text)
     t.ok("hunter2" not in text and "ghp_" not in text and "someone" not in text, "of which only names are written", text)
     t.ok(not os.path.exists(ran), "and nothing was executed")

@@ -224,7 +224,7 @@ static void logs_in_inside(void)
                     profile_inside_file(plain, 0, &path, &said));
     CU_ASSERT_PTR_NULL(config_with_flags(c, &f, &err));
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "export TOY_KEY"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "run --login-inside"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "run --login-inside toy"));
     f.inside = PROFILE_LOGIN;
     setenv("TOY_KEY", "x", 1);
     struct config *made = config_with_flags(c, &f, &err);

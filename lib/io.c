@@ -155,7 +155,8 @@ static void leave(struct io *io)
         io->depth--;
         return;
     }
-    enum io_state before = io->state;
+    enum io_state before = io->unsaid ? IO_S_TLS : io->state;
+    io->unsaid = false;
     if (io->state < IO_S_FAILED || io->state == IO_S_CLOSING)
         send_out(io);
     if (io->was_high && io->state < IO_S_FAILED && buf_len(&io->out) <= io->high / 2) {
@@ -193,7 +194,7 @@ static void read_in(struct io *io)
     int r = 1;
     for (int i = 0; i < IO_READS_A_TURN && r > 0 && buf_room(&io->in) > 0; i++) {
         r = is_tls(io) ? io_tls_read(io) : plain_read(io);
-        if (r == 1 && !is_tls(io))
+        if (r == 1 && (is_tls(io) ? io->dry && !io_tls_held(io) : true))
             break; /* a short read: nothing more is there */
     }
     if (r > 0 && is_tls(io) && buf_room(&io->in) > 0 && io_tls_held(io))
@@ -399,6 +400,20 @@ void io_flush_soon(struct io *io)
         io->was_high = true;
     /* in this turn of the loop, once the running callback is done: no poll in between */
     if (io->depth == 0 && io->state < IO_S_FAILED && !io->want_write)
+        event_active(io->soon, EV_TIMEOUT, 0);
+}
+
+void io_flush(struct io *io)
+{
+    if (io->depth > 0 || io->state >= IO_S_FAILED || io->want_write) {
+        io_flush_soon(io);
+        return;
+    }
+    send_out(io);
+    if (buf_len(&io->out) >= io->high)
+        io->was_high = true;
+    io->unsaid = io->state == IO_S_FAILED;
+    if (io->unsaid || io->want_write || io->was_high)
         event_active(io->soon, EV_TIMEOUT, 0);
 }
 

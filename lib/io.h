@@ -44,6 +44,9 @@ void io_high_mark(struct io *io, size_t high);
 size_t io_out_room(struct io *io);
 size_t io_out_len(struct io *io);
 void io_flush_soon(struct io *io); /* after writing into io_out directly */
+/* The same, at once where it can be; no callback comes from within. For whoever passes on what came
+ * elsewhere: what is behind it in this turn of the loop need not wait in memory. */
+void io_flush(struct io *io);
 struct buf *io_out(struct io *io);
 void io_pause(struct io *io); /* stop reading */
 void io_resume(struct io *io);

@@ -37,6 +37,7 @@ struct io {
     bool paused, eof, ending, ended, want_write;
     bool dry;      /* TLS: the last read took all there was; the loop tells of more */
     size_t high;   /* mark of the output, in bytes */
+    bool unsaid;   /* it failed outside of any frame, and the owner is to hear of it */
     bool was_high; /* output crossed the high mark since the last IO_DRAINED */
     char why[160];
 };

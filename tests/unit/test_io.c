@@ -104,7 +104,7 @@ static void client_step(struct client *c)
 struct seen {
     struct client *client;
     const char *want;
-    bool connected, readable, eof, error, hello_asked;
+    bool connected, readable, drained, eof, error, hello_asked;
 };
 
 static void on_io(struct io *io, enum io_event ev, void *arg)
@@ -113,6 +113,7 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
     s->connected |= ev == IO_CONNECTED;
     s->eof |= ev == IO_EOF;
     s->error |= ev == IO_ERROR;
+    s->drained |= ev == IO_DRAINED;
     if (ev == IO_READABLE && slice_eq_str(buf_slice(io_in(io)), s->want))
         s->readable = true;
     if (s->readable || s->eof || s->error)
@@ -147,6 +148,54 @@ static void test_plain(void)
     run();
     CU_ASSERT(s.eof && !s.error);
     io_close(io);
+}
+
+/* What is passed on goes at once; what becomes of it is said from the loop, never from within. */
+static void test_flush(void)
+{
+    char got[8];
+    int fds[2];
+    struct seen s = {.want = "?"};
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    struct io *io = io_new(base, fds[0], 4096, 4096, false);
+    io_callback(io, on_io, &s);
+    CU_ASSERT_EQUAL(buf_append_str(io_out(io), "hello"), 0);
+    io_flush(io);
+    CU_ASSERT_EQUAL(read(fds[1], got, sizeof got), 5);
+    close(fds[1]);
+    CU_ASSERT_EQUAL(buf_append_str(io_out(io), "lost"), 0);
+    io_pause(io); /* it hears of the end by its own writing alone */
+    io_flush(io);
+    CU_ASSERT(!s.error);
+    run();
+    CU_ASSERT(s.error && !s.eof);
+    io_close(io);
+}
+
+/* Far more than a socket takes: the loop sends the rest, and says when there is little left. */
+static void test_flush_full(void)
+{
+    static char much[512 * 1024], got[64 * 1024];
+    int fds[2];
+    struct seen s = {.want = "?"};
+    size_t sum = 0;
+    ssize_t n;
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    struct io *io = io_new(base, fds[0], 4096, sizeof much, false);
+    io_callback(io, on_io, &s);
+    io_high_mark(io, 1024);
+    CU_ASSERT_EQUAL(buf_append(io_out(io), much, sizeof much), 0);
+    io_flush(io);
+    CU_ASSERT(io_out_len(io) > 0 && io_out_len(io) < sizeof much);
+    for (int i = 0; i < 1000 && sum < sizeof much; i++) {
+        while ((n = read(fds[1], got, sizeof got)) > 0)
+            sum += (size_t)n;
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    }
+    CU_ASSERT_EQUAL(sum, sizeof much);
+    CU_ASSERT(s.drained && !s.error);
+    io_close(io);
+    close(fds[1]);
 }
 
 /* Whoever else has the socket may make it a blocking one. The alarm ends a test that hangs. */
@@ -305,6 +354,8 @@ void tap_suites(void)
 {
     CU_pSuite suite = CU_add_suite("io", setup, teardown);
     CU_add_test(suite, "plain: bytes and the end", test_plain);
+    CU_add_test(suite, "what is passed on at once", test_flush);
+    CU_add_test(suite, "the same, more than a socket takes", test_flush_full);
     CU_add_test(suite, "a socket that was made to block", test_blocking);
     CU_add_test(suite, "TLS: a request in one segment with the handshake's end",
                 test_request_with_the_handshake);

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 /* BATCH: packets in one turn of the loop. Behind one that is not half full there is mostly none,
- * and to ask is a call of the kernel's; the loop asks anyway. */
+ * and to ask is a call of the kernel's; the loop asks anyway. SMALL_MAX: in one piece a short
+ * packet is the cheaper call. */
 enum {
     BATCH = 8,
+    SMALL_MAX = 512,
     KEPT_MAX = 4 << 20 /* more bytes than a socket holds: who says so is not gone */
 };
 
@@ -256,13 +258,22 @@ struct broker_stream *broker_stream_new(struct event_base *base, int fd,
 
 int broker_stream_send(struct broker_stream *s, enum broker_packet type, struct slice bytes)
 {
-    unsigned char tag = (unsigned char)type;
+    unsigned char tag = (unsigned char)type, small[SMALL_MAX];
     struct iovec parts[2] = {{&tag, 1}, {(void *)(uintptr_t)bytes.p, bytes.n}};
     const struct msghdr m = {.msg_iov = parts, .msg_iovlen = bytes.n ? 2 : 1};
+    ssize_t n;
     ASSERT(bytes.n <= BROKER_PACKET_MAX);
     if (s->broken || s->ended)
         return -1;
-    ssize_t n = sendmsg(s->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (bytes.n < SMALL_MAX) {
+        small[0] = tag;
+        if (bytes.n)
+            memcpy(small + 1, bytes.p, bytes.n);
+        n = send(s->fd, small, 1 + bytes.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        explicit_bzero(small, 1 + bytes.n);
+    } else {
+        n = sendmsg(s->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     if (n >= 0)
         return 1;
     if (errno == EAGAIN || errno == ENOBUFS) {

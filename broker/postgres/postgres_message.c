@@ -150,68 +150,63 @@ static bool is_negotiation(struct slice b)
 
 /* ---- types ---- */
 
-enum { BOTH = POSTGRES_LOGIN | POSTGRES_SESSION };
+enum { BOTH = POSTGRES_LOGIN | POSTGRES_SESSION, KINDS = 256 };
 
+/* By its type; without phases: there is none of that type. */
 struct kind {
-    char type;
     unsigned char phases;
     uint32_t max;
     form_fn form; /* NULL: it comes in pieces */
     uint32_t min; /* of those */
 };
 
-static const struct kind client_kinds[] = {
-    {'p', POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_text, 0},
-    {'Q', POSTGRES_SESSION, POSTGRES_WHOLE_MAX, is_text, 0},
-    {'P', POSTGRES_SESSION, POSTGRES_WHOLE_MAX, is_parse, 0},
-    {'B', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 8},
-    {'D', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_target, 0},
-    {'C', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_target, 0},
-    {'E', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_execute, 0},
-    {'F', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 10},
-    {'H', POSTGRES_SESSION, 0, is_empty, 0},
-    {'S', POSTGRES_SESSION, 0, is_empty, 0},
-    {'d', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 0},
-    {'c', POSTGRES_SESSION, 0, is_empty, 0},
-    {'f', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_text, 0},
-    {'X', BOTH, 0, is_empty, 0},
+static const struct kind client_kinds[KINDS] = {
+    ['p'] = {POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_text, 0},
+    ['Q'] = {POSTGRES_SESSION, POSTGRES_WHOLE_MAX, is_text, 0},
+    ['P'] = {POSTGRES_SESSION, POSTGRES_WHOLE_MAX, is_parse, 0},
+    ['B'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 8},
+    ['D'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_target, 0},
+    ['C'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_target, 0},
+    ['E'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_execute, 0},
+    ['F'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 10},
+    ['H'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['S'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['d'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 0},
+    ['c'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['f'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_text, 0},
+    ['X'] = {BOTH, 0, is_empty, 0},
 };
 
 /* FunctionCallResponse ('V') and CopyBothResponse ('W') answer what is never asked: the first what
  * a front refuses, the second replication. */
-static const struct kind server_kinds[] = {
-    {'R', POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_authentication, 0},
-    {'K', POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_key, 0},
-    {'v', POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_negotiation, 0},
-    {'S', BOTH, POSTGRES_WHOLE_MAX, is_setting, 0},
-    {'E', BOTH, POSTGRES_WHOLE_MAX, is_fields, 0},
-    {'N', BOTH, POSTGRES_WHOLE_MAX, is_fields, 0},
-    {'Z', BOTH, 1, is_status, 0},
-    {'T', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 2},
-    {'D', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 2},
-    {'C', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_text, 0},
-    {'I', POSTGRES_SESSION, 0, is_empty, 0},
-    {'1', POSTGRES_SESSION, 0, is_empty, 0},
-    {'2', POSTGRES_SESSION, 0, is_empty, 0},
-    {'3', POSTGRES_SESSION, 0, is_empty, 0},
-    {'n', POSTGRES_SESSION, 0, is_empty, 0},
-    {'s', POSTGRES_SESSION, 0, is_empty, 0},
-    {'t', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 2},
-    {'A', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_notification, 0},
-    {'G', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_copy, 0},
-    {'H', POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_copy, 0},
-    {'d', POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 0},
-    {'c', POSTGRES_SESSION, 0, is_empty, 0},
+static const struct kind server_kinds[KINDS] = {
+    ['R'] = {POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_authentication, 0},
+    ['K'] = {POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_key, 0},
+    ['v'] = {POSTGRES_LOGIN, POSTGRES_SMALL_MAX, is_negotiation, 0},
+    ['S'] = {BOTH, POSTGRES_WHOLE_MAX, is_setting, 0},
+    ['E'] = {BOTH, POSTGRES_WHOLE_MAX, is_fields, 0},
+    ['N'] = {BOTH, POSTGRES_WHOLE_MAX, is_fields, 0},
+    ['Z'] = {BOTH, 1, is_status, 0},
+    ['T'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 2},
+    ['D'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 2},
+    ['C'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_text, 0},
+    ['I'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['1'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['2'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['3'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['n'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['s'] = {POSTGRES_SESSION, 0, is_empty, 0},
+    ['t'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 2},
+    ['A'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_notification, 0},
+    ['G'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_copy, 0},
+    ['H'] = {POSTGRES_SESSION, POSTGRES_SMALL_MAX, is_copy, 0},
+    ['d'] = {POSTGRES_SESSION, POSTGRES_LONG_MAX, NULL, 0},
+    ['c'] = {POSTGRES_SESSION, 0, is_empty, 0},
 };
 
 static const struct kind *kind_of(const struct postgres_reader *r)
 {
-    const struct kind *k = r->from == POSTGRES_CLIENT ? client_kinds : server_kinds;
-    size_t n = r->from == POSTGRES_CLIENT ? ARRAY_LEN(client_kinds) : ARRAY_LEN(server_kinds);
-    for (size_t i = 0; i < n; i++)
-        if (k[i].type == (char)r->head[0])
-            return &k[i];
-    return NULL;
+    return (r->from == POSTGRES_CLIENT ? client_kinds : server_kinds) + r->head[0];
 }
 
 /* ---- reading ---- */
@@ -245,18 +240,19 @@ static enum postgres_event broken(struct postgres_reader *r, const char *why)
 /* 1: the head is whole; 0: more is needed; -1: it is a bad one. */
 static int read_head(struct postgres_reader *r, struct slice *in)
 {
-    while (in->n > 0 && r->have < POSTGRES_HEAD) {
-        r->head[r->have++] = (unsigned char)*in->p;
-        skip(in, 1);
-        const struct kind *k = r->have == 1 ? kind_of(r) : NULL;
-        if (r->have == 1 && (k == NULL || !(k->phases & (unsigned)r->phase))) {
-            (void)broken(r, k ? "a message that has no place here" : "an unknown message");
-            return -1;
-        }
+    size_t n = POSTGRES_HEAD - r->have < in->n ? POSTGRES_HEAD - r->have : in->n;
+    if (n == 0)
+        return 0;
+    memcpy(r->head + r->have, in->p, n);
+    r->have += n;
+    skip(in, n);
+    const struct kind *k = kind_of(r);
+    if (!(k->phases & (unsigned)r->phase)) {
+        (void)broken(r, k->phases ? "a message that has no place here" : "an unknown message");
+        return -1;
     }
     if (r->have < POSTGRES_HEAD)
         return 0;
-    const struct kind *k = kind_of(r);
     uint32_t length = u32_of((const char *)r->head + 1);
     if (length < INTEGER || length - INTEGER > k->max || length - INTEGER < k->min) {
         (void)broken(r, "a message of a length that it cannot have");
@@ -311,6 +307,8 @@ static enum postgres_event read_whole(struct postgres_reader *r, struct slice *i
 enum postgres_event postgres_read(struct postgres_reader *r, struct slice *in,
                                   struct postgres_part *ret)
 {
+    const char *at = in->p;
+    bool begun = r->have > 0;
     if (r->broken)
         return POSTGRES_VIOLATION;
     if (r->held) {
@@ -322,7 +320,10 @@ enum postgres_event postgres_read(struct postgres_reader *r, struct slice *in,
         if (whole <= 0)
             return whole == 0 ? POSTGRES_MORE : POSTGRES_VIOLATION;
     }
-    return r->piecewise ? read_piece(r, in, ret) : read_whole(r, in, ret);
+    enum postgres_event e = r->piecewise ? read_piece(r, in, ret) : read_whole(r, in, ret);
+    if ((e == POSTGRES_MESSAGE || e == POSTGRES_PIECE) && !(begun && ret->first))
+        ret->wire = (struct slice){at, (size_t)(in->p - at)};
+    return e;
 }
 
 /* ---- what they hold ---- */
@@ -413,6 +414,17 @@ int postgres_put(struct buf *out, char type, struct slice body)
 {
     size_t from = buf_len(out);
     return put_head(out, type, body.n) < 0 || buf_append_slice(out, body) < 0 ? undo(out, from) : 0;
+}
+
+int postgres_put_part(struct buf *out, const struct postgres_part *m)
+{
+    if (m->wire.p)
+        return buf_append_slice(out, m->wire);
+    size_t from = buf_len(out);
+    if (m->first &&
+        (buf_append(out, &m->type, 1) < 0 || postgres_put_u32(out, m->length + INTEGER) < 0))
+        return undo(out, from);
+    return buf_append_slice(out, m->body) < 0 ? undo(out, from) : 0;
 }
 
 int postgres_put_query(struct buf *out, struct slice text)

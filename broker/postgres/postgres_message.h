@@ -32,6 +32,7 @@ struct postgres_part {
     bool first, last;
     uint32_t length;   /* of the message's body */
     struct slice body; /* all of it, or this piece */
+    struct slice wire; /* the same with its head, as it came; p NULL: it is not in one place */
 };
 
 struct postgres_reader {
@@ -83,6 +84,7 @@ uint64_t postgres_rows(struct slice body);
 
 /* -1: out is full; what was appended is taken back. */
 int postgres_put(struct buf *out, char type, struct slice body) WUNUSED;
+int postgres_put_part(struct buf *out, const struct postgres_part *m) WUNUSED; /* as it came */
 int postgres_put_query(struct buf *out, struct slice text) WUNUSED;
 int postgres_put_parse(struct buf *out, struct slice name, struct slice text) WUNUSED;
 /* ErrorResponse: severity "ERROR" or "FATAL", five characters of code, a text. */

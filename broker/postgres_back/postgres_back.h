@@ -92,7 +92,6 @@ void postgres_carry_io(struct io *io, enum io_event ev, void *arg);
 void postgres_carry_stop(struct postgres_session *s, const char *code, const char *sqlstate,
                          const char *text); /* it is over, with a last word where there can be */
 void postgres_carry_done(struct postgres_session *s);
-int postgres_carry_put(struct postgres_session *s, const struct postgres_part *m);
 int postgres_carry_up(void *session, struct slice bytes); /* back_request_ops.up, .more, .spent */
 void postgres_carry_more(void *session);
 void postgres_carry_spent(void *session);

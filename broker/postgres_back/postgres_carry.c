@@ -64,15 +64,6 @@ void postgres_carry_done(struct postgres_session *s)
 
 /* ---- to the front ---- */
 
-int postgres_carry_put(struct postgres_session *s, const struct postgres_part *m)
-{
-    if (m->first) {
-        if (buf_append(&s->down, &m->type, 1) < 0 || postgres_put_u32(&s->down, m->length + 4) < 0)
-            return -1;
-    }
-    return buf_append_slice(&s->down, m->body);
-}
-
 /* True: all of it is with the front. */
 static bool send_down(struct postgres_session *s)
 {
@@ -188,7 +179,7 @@ static int on_message(struct postgres_session *s, const struct postgres_part *m)
     }
     if (count(s, m) < 0)
         return -1;
-    if (postgres_carry_put(s, m) < 0) {
+    if (postgres_put_part(&s->down, m) < 0) {
         end_soon(s, RECORD_ABORTED, "memory", "");
         return -1;
     }
@@ -199,14 +190,15 @@ static int on_message(struct postgres_session *s, const struct postgres_part *m)
 static int read_server(struct postgres_session *s)
 {
     struct buf *in = io_in(s->link.io);
-    while (buf_len(in) > 0 && buf_len(&s->down) < POSTGRES_IO) {
-        struct slice rest = buf_slice(in);
+    struct slice all = buf_slice(in);
+    while (all.n > 0 && buf_len(&s->down) < POSTGRES_IO) {
+        struct slice rest = all;
         struct postgres_part m;
         if (s->state == SESSION_RUNNING)
             rest.n = back_request_down_room(&s->request, rest.n);
         size_t had = rest.n;
         if (had == 0)
-            return 1;
+            break;
         enum postgres_event e = postgres_read(&s->reader, &rest, &m);
         if (e == POSTGRES_VIOLATION) {
             if (s->state < SESSION_RUNNING)
@@ -219,10 +211,14 @@ static int read_server(struct postgres_session *s)
             return -1;
         if (s->state == SESSION_RUNNING)
             back_request_down(&s->request, had - rest.n);
-        buf_drain(in, had - rest.n);
+        all.p += had - rest.n;
+        all.n -= had - rest.n;
     }
-    io_consumed(s->link.io);
-    return 0;
+    bool spent = all.n > 0 && buf_len(&s->down) < POSTGRES_IO;
+    buf_drain(in, buf_len(in) - all.n);
+    if (!spent)
+        io_consumed(s->link.io);
+    return spent;
 }
 
 static void turn(struct postgres_session *s)
@@ -329,8 +325,9 @@ static int on_packet(void *arg, enum broker_packet type, struct slice bytes)
 int postgres_carry_up(void *session, struct slice bytes)
 {
     struct postgres_session *s = session;
-    if (io_write(s->link.io, bytes.p, bytes.n) < 0)
+    if (buf_append_slice(io_out(s->link.io), bytes) < 0)
         return -1;
+    io_flush(s->link.io);
     if (io_out_len(s->link.io) >= POSTGRES_IO)
         back_request_pause(&s->request, true);
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);

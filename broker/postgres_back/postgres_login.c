@@ -295,7 +295,7 @@ static int on_setting(struct postgres_session *s, const struct postgres_part *m)
         return refuse(s, "postgres_setting", why);
     if (s->state == SESSION_CHECKING)
         return 0;
-    return postgres_carry_put(s, m) < 0 ? refuse(s, "memory", "") : 0;
+    return postgres_put_part(&s->down, m) < 0 ? refuse(s, "memory", "") : 0;
 }
 
 int postgres_login_message(struct postgres_session *s, const struct postgres_part *m)

@@ -86,11 +86,31 @@ static bool send_up(struct postgres_client *c)
     return !c->answers.held;
 }
 
-/* What the client has sent; a message at a time, so that its fingerprint goes right before it. */
+/* As send_up; what is not gone blocks the client. */
+static bool pass_up(struct postgres_client *c)
+{
+    if (send_up(c))
+        return true;
+    c->blocked = true;
+    io_pause(c->io);
+    return false;
+}
+
+/* What comes next is a statement: a packet has room for one fingerprint. */
+static bool is_statement(const struct postgres_client *c, const struct buf *in)
+{
+    bool between = postgres_reader_between(&c->up_reader);
+    unsigned char type = between ? *buf_data(in) : c->up_reader.head[0];
+    return type == 'Q' || type == 'P';
+}
+
+/* What the client has sent: what goes with a statement (Bind, Execute, Sync) is in its packet. */
 static void turn(struct postgres_client *c)
 {
     struct buf *in = io_in(c->io);
     while (buf_len(in) > 0 && !c->over) {
+        if (c->n_print && is_statement(c, in) && !pass_up(c))
+            return;
         struct slice rest = buf_slice(in);
         struct postgres_part m;
         size_t had = rest.n;
@@ -104,21 +124,13 @@ static void turn(struct postgres_client *c)
             return;
         }
         buf_drain(in, had - rest.n);
-        if (buf_len(&c->up) + c->n_print > 0 &&
-            (c->n_print || c->answers.held || buf_len(&c->up) >= BROKER_PACKET_MAX ||
-             buf_len(in) == 0) &&
-            !send_up(c)) {
-            c->blocked = true;
-            io_pause(c->io);
+        if ((c->answers.held || buf_len(&c->up) >= BROKER_PACKET_MAX || buf_len(in) == 0) &&
+            !pass_up(c))
             return;
-        }
     }
     io_consumed(c->io);
-    if (!send_up(c)) {
-        c->blocked = true;
-        io_pause(c->io);
+    if (!pass_up(c))
         return;
-    }
     if (c->over) {
         (void)broker_stream_send(c->stream, BROKER_END, SLICE(""));
         client_free(c, true);
@@ -176,7 +188,7 @@ static int on_data(struct postgres_client *c, struct slice bytes)
             return -1;
         answered = (m.last && postgres_answers_down(&c->answers, m.type)) || answered;
     }
-    io_flush_soon(c->io);
+    io_flush(c->io);
     io_deadline(c->io, c->of->front->limits.tunnel_seconds);
     if (io_out_len(c->io) >= POSTGRES_IO)
         broker_stream_pause(c->stream, true);

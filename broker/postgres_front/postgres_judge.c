@@ -60,8 +60,7 @@ static int on_query(struct postgres_client *c, const struct postgres_part *m)
     if (postgres_query_read(m->body, &text) < 0)
         return -1;
     const char *why = judge(c, text);
-    return why ? postgres_put_query(&c->up, mark_of(c, why, word))
-               : postgres_put(&c->up, 'Q', m->body);
+    return why ? postgres_put_query(&c->up, mark_of(c, why, word)) : postgres_put_part(&c->up, m);
 }
 
 static int on_parse(struct postgres_client *c, const struct postgres_part *m)
@@ -72,7 +71,7 @@ static int on_parse(struct postgres_client *c, const struct postgres_part *m)
         return -1;
     const char *why = judge(c, p.text);
     return why ? postgres_put_parse(&c->up, p.name, mark_of(c, why, word))
-               : postgres_put(&c->up, 'P', m->body);
+               : postgres_put_part(&c->up, m);
 }
 
 /* A function by its number: its bytes go nowhere; a refused statement answers alike. */
@@ -84,13 +83,6 @@ static int on_function(struct postgres_client *c, const struct postgres_part *m)
         return 0;
     note_refused(c, NULL, why);
     return postgres_put_query(&c->up, mark_of(c, why, word));
-}
-
-static int put_part(struct buf *out, const struct postgres_part *m)
-{
-    if (m->first && (buf_append(out, &m->type, 1) < 0 || postgres_put_u32(out, m->length + 4) < 0))
-        return -1;
-    return buf_append_slice(out, m->body);
 }
 
 static int judge_message(struct postgres_client *c, const struct postgres_part *m)
@@ -108,7 +100,7 @@ static int judge_message(struct postgres_client *c, const struct postgres_part *
     default:
         break;
     }
-    return put_part(&c->up, m);
+    return postgres_put_part(&c->up, m);
 }
 
 int postgres_judge_up(struct postgres_client *c, const struct postgres_part *m)
@@ -145,7 +137,7 @@ int postgres_judge_down(struct postgres_client *c, const struct postgres_part *m
     char text[200];
     const char *why = m->type == 'E' ? refusal_of(c, m->body) : NULL;
     if (why == NULL)
-        return put_part(out, m);
+        return postgres_put_part(out, m);
     snprintf(text, sizeof text, "durward: refused: %s", why);
     return postgres_put_error(out, "ERROR", "42501", slice_str(text));
 }

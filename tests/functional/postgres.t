@@ -281,6 +281,9 @@ def raw(t, d, server):
     t.ok("denied here" not in server.said() and said.get("otherwise") in ("ended", "57P01", "42501"),
          "a statement behind one that changes how it is read does not reach the server", str(said.get("otherwise")))
     box.close()
+    d.settle()
+    ends = [(r["count"], len(set(r["statements"].split()))) for r in d.kinds("completed") if r.get("statements")]
+    t.ok((5, 5) in ends and len(said.get("counted", [])) == 3, "statements that come together are each on record", str((ends, said)))
 
 
 def views(t, d, server):

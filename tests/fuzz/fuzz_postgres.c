@@ -39,10 +39,7 @@ static struct reading read_all(struct slice in, enum postgres_side side, enum po
                 r.violation = true;
                 break;
             }
-            if (m.first)
-                require(buf_append(&r.again, &m.type, 1) == 0 &&
-                        postgres_put_u32(&r.again, m.length + 4) == 0);
-            require(buf_append_slice(&r.again, m.body) == 0);
+            require(postgres_put_part(&r.again, &m) == 0);
         }
         require(e == POSTGRES_VIOLATION || piece.n == 0);
     }

@@ -50,7 +50,7 @@ static struct reading feed(struct slice all, enum postgres_side side, enum postg
                 break;
             }
             CU_ASSERT(buf_append(&r.types, &part.type, part.last) == 0);
-            CU_ASSERT(buf_append_slice(&r.bytes, part.body) == 0);
+            CU_ASSERT(postgres_put_part(&r.bytes, &part) == 0); /* as it came */
         }
         free(exact);
     }
@@ -170,8 +170,6 @@ static void test_messages(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
         const struct vector *v = &vectors[i];
-        struct buf first;
-        buf_init(&first, 1 << 20);
         for (size_t step = 1; step <= v->bytes.n; step++) {
             struct reading r = feed(v->bytes, v->side, v->phase, step);
             bool right = v->types ? !r.violation && slice_eq_str(buf_slice(&r.types), v->types)
@@ -180,13 +178,10 @@ static void test_messages(void)
                 printf("# message vector %zu at %zu bytes: '%.*s'\n", i, step,
                        SL(buf_slice(&r.types)));
             CU_ASSERT(right);
-            if (step == 1)
-                CU_ASSERT(buf_append_slice(&first, buf_slice(&r.bytes)) == 0);
-            CU_ASSERT(v->types == NULL || slice_eq(buf_slice(&first), buf_slice(&r.bytes)));
+            CU_ASSERT(v->types == NULL || slice_eq(v->bytes, buf_slice(&r.bytes)));
             buf_free(&r.types);
             buf_free(&r.bytes);
         }
-        buf_free(&first);
     }
 }
 

@@ -79,4 +79,9 @@ c.s.sendall(query("SELECT set_it()") + query("SELECT '\\'; SELECT 1 --denied her
 found = c.until(2)
 last = found[-1] if found else None
 said["otherwise"] = last if isinstance(last, str) else last[0]
+c = Session()
+c.s.sendall(query("SHOW TimeZone") + run("SELECT 1") + run("BEGIN") + run("COMMIT") + SYNC + query("SELECT current_user"))
+said["counted"] = c.until(3)
+c.s.sendall(message(b"X"))
+said["left"] = c.one()[0]
 print(json.dumps(said))

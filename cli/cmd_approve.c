@@ -130,7 +130,10 @@ static int decide(const struct command *cmd, int argc, char **argv, const char *
         if (a.json)
             out_json(reply);
         else {
-            printf("%s: %s\n", id, strcmp(verb, "allow") == 0 ? "allowed" : "denied");
+            const char *waits = json_is_false(json_object_get(reply, "taken"))
+                                    ? ", as soon as its host takes that"
+                                    : "";
+            printf("%s: %s%s\n", id, strcmp(verb, "allow") == 0 ? "allowed" : "denied", waits);
             json_decref(reply);
         }
     }

@@ -28,11 +28,9 @@ static void print_uptime(json_int_t s)
 /* Where it is reached and where it writes. */
 static void print_places(const json_t *reply)
 {
-    static const char *const shown[][2] = {{"socket", "socket"},
-                                           {"api", "https"},
-                                           {"console", "console"},
-                                           {"metrics", "metrics"},
-                                           {"audit_dir", "audit log"}};
+    static const char *const shown[][2] = {{"socket", "socket"},       {"api", "https"},
+                                           {"console", "console"},     {"metrics", "metrics"},
+                                           {"audit_dir", "audit log"}, {"fleet_key", "fleet key"}};
     bool any = false;
     for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
         char clean[4200];

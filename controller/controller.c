@@ -17,6 +17,9 @@
 #include "backlog.h"
 #include "broker.h"
 #include "controller_internal.h"
+#include "fleet_approvals.h"
+#include "fleet_notes.h"
+#include "fleet_revocations.h"
 #include "sandbox_events.h"
 #include "identities.h"
 #include "journal.h"
@@ -271,6 +274,12 @@ static int on_peer(struct controller *c, struct msg *m)
     case ROLE_CLIENT:
         client_new(c, far.fd);
         return 0;
+    case ROLE_FLEET:
+        if (c->fleet)
+            fleet_notes_attach(c->fleet, far.fd);
+        else
+            close(far.fd);
+        return 0;
     default:
         if (broker_is_back(far.kind)) {
             approvals_holder(c->approvals, far.policy, false, far.fd);
@@ -477,6 +486,23 @@ static void read_boot(char *ret, size_t cap)
         snprintf(ret, cap, "%s %s", id, space);
 }
 
+/* What hosts of a fleet tell one another. */
+static int load_fleet(struct controller *c, struct err *err)
+{
+    c->fleet = fleet_notes_new(c, err);
+    if (c->fleet == NULL)
+        return -1;
+    c->revocations = fleet_revocations_new(c);
+    if (c->revocations == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    if (keys_load_fleet(c->state_dir, &c->keys, err) < 0)
+        return -1;
+    if (config_fleet(c->config)->n_hosts == 0)
+        return 0;
+    c->fleet_approvals = fleet_approvals_new(c, err);
+    return c->fleet_approvals ? 0 : -1;
+}
+
 static int controller_load(void *self, struct msg *m, struct msg *ready, struct err *err)
 {
     struct controller *c = self;
@@ -512,6 +538,8 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
         read_boot(c->boot, sizeof c->boot);
         c->registry = registry_open(c->state_dir, err);
         if (c->registry == NULL)
+            return -1;
+        if (config_fleet(c->config) && load_fleet(c, err) < 0)
             return -1;
         c->sandbox_events = sandbox_events_new();
         c->suppressing = suppressing_new(c);
@@ -598,6 +626,9 @@ static int controller_leave(void *self, struct event_base *base)
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     approvals_free(c->approvals);
+    fleet_approvals_free(c->fleet_approvals);
+    fleet_revocations_free(c->revocations);
+    fleet_notes_free(c->fleet);
     proposals_free(c->proposals);
     suppressing_free(c->suppressing);
     client_drop_all(c);

@@ -260,6 +260,14 @@ static int on_error(struct database *d, struct slice body)
     return 0;
 }
 
+/* Of a notification: behind the number of whoever sent it. */
+static struct slice channel_of(struct slice body)
+{
+    struct slice rest = body.n > 4 ? (struct slice){body.p + 4, body.n - 4} : SLICE("");
+    ssize_t end = slice_find(rest, 0);
+    return end < 0 ? SLICE("") : (struct slice){rest.p, (size_t)end};
+}
+
 static int on_message(struct database *d, const struct postgres_part *m)
 {
     switch (m->type) {
@@ -275,7 +283,7 @@ static int on_message(struct database *d, const struct postgres_part *m)
         return d->state < DATABASE_STARTING ? down(d, "it is ready too early", SLICE(""))
                                             : on_ready(d);
     case 'A':
-        d->owner.notified(d->owner.arg);
+        d->owner.notified(d->owner.arg, channel_of(m->body));
         return 0;
     default:
         return 0; /* settings, notices, heads of rows, tags */

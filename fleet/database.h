@@ -36,9 +36,10 @@ struct database_means {
 };
 
 struct database_owner {
-    void (*up)(void *arg);       /* it may be asked */
-    void (*down)(void *arg);     /* what was asked is over, each with ok false */
-    void (*notified)(void *arg); /* a NOTIFY of anybody's, our own included */
+    void (*up)(void *arg);   /* it may be asked */
+    void (*down)(void *arg); /* what was asked is over, each with ok false */
+    /* a NOTIFY of anybody's, our own included */
+    void (*notified)(void *arg, struct slice channel);
     void *arg;
 };
 

@@ -1,5 +1,6 @@
 /* The role that alone speaks to the database by which hosts share budgets: it says to it what this
- * host's dialer holds and wants, and tells the dialer what the database says. It holds no share
+ * host's dialer holds and wants, and tells the dialer what the database says; and it carries notes
+ * of controllers (notes.h). It holds no share
  * itself and decides nothing: whether a lease lasts, the dialer's clock says; how much a host may
  * have, the database does; never more than the limit, the dialer. */
 #include "budget.h"
@@ -8,6 +9,7 @@
 #include "dial_client.h"
 #include "heads.h"
 #include "io.h"
+#include "notes.h"
 #include "peer.h"
 #include "proc.h"
 #include "policy_message.h"
@@ -37,6 +39,7 @@ struct fleet {
     struct database_place place;
     struct database *database;
     struct sweep *sweep;
+    struct notes *notes;
     char node[NODE_MAX + 1];
     char holder[HOLDER + 1]; /* "": the dialer has not said it */
     bool known, registered;
@@ -365,6 +368,7 @@ static void on_up(void *arg)
     struct fleet *f = arg;
     proc_log("the database of the fleet is there");
     sweep_begin(f->sweep);
+    notes_begin(f->notes);
     database_ask(f->database,
                  "LISTEN durward_fleet; SELECT ((to_regclass('durward_holder') IS NOT NULL)::int + "
                  "(to_regclass('durward_share') IS NOT NULL)::int)::text",
@@ -387,11 +391,13 @@ static void on_wanted(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 /* They come in swarms, and whoever may write to the database sends as many as he likes. */
-static void on_notified(void *arg)
+static void on_notified(void *arg, struct slice channel)
 {
     static const struct timeval soon = {0, WANTED_MS * 1000};
     struct fleet *f = arg;
-    if (!f->wanted && event_base_once(f->base, -1, EV_TIMEOUT, on_wanted, f, &soon) == 0)
+    notes_notified(f->notes, channel);
+    if (slice_eq_str(channel, "durward_fleet") && !f->wanted &&
+        event_base_once(f->base, -1, EV_TIMEOUT, on_wanted, f, &soon) == 0)
         f->wanted = true;
 }
 
@@ -408,6 +414,10 @@ static int on_peer(struct fleet *f, struct msg *m)
     }
     if (far.kind == ROLE_VAULT) {
         secret_client_attach(f->means.secrets, far.fd, far.channel);
+        return 0;
+    }
+    if (far.kind == ROLE_CONTROLLER) {
+        notes_attach(f->notes, far.fd, far.channel);
         return 0;
     }
     if (far.kind == ROLE_DIALER && strcmp(far.policy, PEER_FLEET) == 0) {
@@ -451,13 +461,14 @@ static int load_place(struct fleet *f, struct msg *m)
 
 static int load_roots(struct fleet *f, int fd, struct err *err)
 {
-    struct roots *roots = roots_load(fd, err); /* as long as the process */
+    struct roots *roots = roots_load(fd, err);
     close(fd);
     f->means.tls = io_tls_client_ctx();
-    if (roots == NULL || f->means.tls == NULL)
-        return err_wrap(err, "the roots");
-    SSL_CTX_set1_cert_store(f->means.tls, roots_store(roots));
-    return 0;
+    bool good = roots && f->means.tls;
+    if (good)
+        SSL_CTX_set1_cert_store(f->means.tls, roots_store(roots));
+    roots_free(roots);
+    return good ? 0 : err_wrap(err, "the roots");
 }
 
 static int fleet_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err)
@@ -479,7 +490,9 @@ static int fleet_load(void *self, struct msg *m, struct msg *ready UNUSED, struc
         f->database = database_new(&f->means, &f->place, &owner);
     if (f->database)
         f->sweep = sweep_new(f->base, f->database);
-    if (f->sweep == NULL)
+    if (f->sweep)
+        f->notes = notes_new(f->base, f->database, f->control);
+    if (f->notes == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     dial_client_lost_to(f->means.dial, f->control);
     secret_client_lost_to(f->means.secrets, f->control);
@@ -542,6 +555,7 @@ static int fleet_leave(void *self, struct event_base *base)
     struct fleet *f = self;
     ipc_free(f->control);
     ipc_free(f->dialer);
+    notes_free(f->notes);
     sweep_free(f->sweep);
     database_free(f->database);
     dial_client_free(f->means.dial);

@@ -68,6 +68,8 @@ enum wire_type {
     W_REVOKED = 8, /* C→P, P→G D I: tokens that are good no longer; see proxy/identity/revoked.h */
     W_REVOKED_TAKEN = 16, /* C→P: id:str: has each role taken what was said before? P→G D I: n:u32,
                              and n:u32 back; P→C: id:str: they have, or a second is over */
+    W_REVOKED_UNTIL = 17, /* C→P, P→G D I: us:u64 of CLOCK_BOOTTIME: up to then what the fleet has
+                             revoked is known; after it no token is taken */
 
     /* W_INIT of each role:
      * S: create:u8, leaf_hours:u32, mints:u32, api:str (our API's own name, ""), fds: key, cert
@@ -148,6 +150,15 @@ enum wire_type {
     W_FLEET_SHARE = 236, /* F→D: number:u32, held:u64: from now on */
     W_FLEET_WANTED = 237, /* F→D: {}: another host needs what this one does not use */
     W_FLEET_LEAVE = 238,  /* D→F: {}: it ends, and holds only what it has used up */
+
+    /* ---- controller ↔ fleet: notes that all hosts of a fleet see (fleet/notes.h) ---- */
+    W_NOTES_UP = 250, /* F→C: {}: there is another connection: put, and read from the beginning */
+    W_NOTES_HINT = 251, /* F→C: {}: there may be new ones */
+    W_NOTES_ASK = 252,  /* C→F: number:u32, after:u64: what came after that one */
+    W_NOTE = 253, /* F→C: place:u64, kind:str, id:str, body:str; of an answer to W_NOTES_ASK */
+    W_NOTES_READ = 254, /* F→C: number:u32, more:u8: the answer is over; 1: there are others */
+    W_NOTE_PUT = 255,  /* C→F: number:u32, kind:str, id:str, body:str, seconds:u32 (it is kept) */
+    W_NOTE_KEPT = 256, /* F→C: number:u32, mine:u8 (0: there is another one of that id) */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "command_sessions.h"
+#include "fleet_revocations.h"
 
 void api_send(struct evhttp_request *req, int status, const char *type, const void *p, size_t n)
 {
@@ -125,6 +126,10 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     a->history = history_new();
     a->kept = command_sessions_new(a);
     a->bearers = bearers_load(c->registry, err);
+    if (a->bearers && c->fleet) {
+        bearers_fleet(a->bearers, c->fleet);
+        fleet_revocations_on_api(c->revocations, api_fleet_revoked, a);
+    }
     a->http = a->feed && a->history && a->kept && a->bearers ? evhttp_new(c->base) : NULL;
     evutil_make_socket_nonblocking(listen_fd);
     if (a->http == NULL || evhttp_accept_socket(a->http, listen_fd) < 0) {

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "approvals.h"
+#include "fleet_approvals.h"
 
 enum { WAIT_SECONDS_MAX = 60 };
 
@@ -126,11 +127,62 @@ void api_who(const struct api *a, struct evhttp_request *req, char *to, size_t s
         snprintf(to, size, "uid %u (API)", (unsigned)who.uid);
 }
 
+/* An answer for a request of another host. */
+struct answered {
+    struct evhttp_request *req;
+    char id[APPROVAL_ID_MAX + 1], host[FLEET_NAME_MAX + 1];
+    bool allow;
+};
+
+static void on_answered(void *arg, enum fleet_answer end)
+{
+    struct answered *w = arg;
+    if (end == FLEET_ANSWER_OTHER)
+        api_refuse(w->req, 409, "conflict", "its host has decided otherwise, or does not hold it");
+    else
+        api_reply(w->req, end == FLEET_ANSWER_TAKEN ? 200 : 202,
+                  json_pack("{s:s, s:s, s:s, s:b}", "id", w->id, "decision",
+                            w->allow ? "allowed" : "denied", "host", w->host, "taken",
+                            end == FLEET_ANSWER_TAKEN));
+    free(w);
+}
+
+static void decide_elsewhere(struct api *a, struct evhttp_request *req, const char *id,
+                             const char *host, bool allow)
+{
+    char who[120];
+    struct err err = {0};
+    struct answered *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        api_refuse(req, 503, "unavailable", "out of memory");
+        return;
+    }
+    w->req = req;
+    w->allow = allow;
+    snprintf(w->id, sizeof w->id, "%s", id);
+    snprintf(w->host, sizeof w->host, "%s", host);
+    api_who(a, req, who, sizeof who);
+    if (fleet_approvals_answer(a->controller->fleet_approvals, id, allow, who, on_answered, w,
+                               &err) == 0)
+        return;
+    free(w);
+    if (err.code == ERR_UNREADY)
+        api_refuse(req, 503, "unavailable", err.text);
+    else
+        api_refuse_err(req, &err);
+}
+
 static void decide(struct api *a, struct evhttp_request *req, const struct asked *q, bool allow)
 {
     char who[120];
     json_t *v = find(a, q);
     bool there = v != NULL;
+    const char *host = json_string_value(json_object_get(v, "host"));
+    if (host) {
+        decide_elsewhere(a, req, q->args[0], host, allow);
+        json_decref(v);
+        return;
+    }
     json_decref(v);
     api_who(a, req, who, sizeof who);
     if (there && approvals_decide(a->controller->approvals, q->args[0], allow, who) == 0)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "bearer.h"
+#include "fleet_revocations.h"
+#include "proc.h"
 #include "snapshot.h"
 #include "volumes.h"
 
@@ -186,13 +188,33 @@ HANDLER(api_tokens)
     api_reply(req, 200, json_pack("{s:o}", "tokens", bearers_json(a->bearers)));
 }
 
+void api_fleet_revoked(void *arg, const char *id)
+{
+    struct api *a = arg;
+    struct err err = {0};
+    int r = bearer_revoke(a->bearers, id, &err);
+    if (r < 0)
+        proc_log("a token that another host has revoked: %s", err.text);
+    if (r != 0)
+        return;
+    controller_record(a->controller, id, "token_revoked", "by another host of the fleet");
+    streams_check(a);
+}
+
+/* One that is not of this host may be of another one of the fleet. */
 HANDLER(api_token_revoke)
 {
     struct err err = {0};
     char id[BEARER_ID_MAX + 1];
     snprintf(id, sizeof id, "%s", q->args[0]);
     int r = bearer_revoke(a->bearers, id, &err);
+    if (r == 1 && fleet_revocations_foreign(a->controller->revocations, id, &err) < 0)
+        r = -1;
     a->bearer = NULL; /* it may have been this one */
+    if (r < 0 && err.code == ERR_UNREADY) {
+        api_refuse(req, 503, "unavailable", err.text);
+        return;
+    }
     if (r < 0) {
         api_refuse_err(req, &err);
         return;

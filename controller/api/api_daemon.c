@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base64.h"
+#include "fleet_revocations.h"
 #include "sandbox_events.h"
 #include "identities.h"
 #include "wire.h"
@@ -113,6 +115,20 @@ bad:
     return NULL;
 }
 
+/* By which other hosts of the fleet know what this one says. */
+static void put_fleet_key(const struct controller *c, json_t *v)
+{
+    struct buf text;
+    if (c->fleet == NULL)
+        return;
+    buf_init(&text, 64);
+    if (base64_append(&text, (struct slice){(const char *)c->keys.fleet_public,
+                                            sizeof c->keys.fleet_public}) == 0)
+        json_object_set_new(v, "fleet_key",
+                            json_stringn((const char *)buf_data(&text), buf_len(&text)));
+    buf_free(&text);
+}
+
 static int answer_status(struct api *a, struct msg *m)
 {
     struct controller *c = a->controller;
@@ -128,13 +144,14 @@ static int answer_status(struct api *a, struct msg *m)
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     const struct config_listen *tls = config_api(c->config);
-    api_reply(req, 200,
-              json_pack("{s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o, s:o}", "uptime_seconds",
-                        (json_int_t)(now.tv_sec - c->started), "audit_dir", at.audit, "socket",
-                        at.socket, "console", config_console(c->config), "metrics",
-                        config_metrics(c->config), "api", tls ? tls->reached_at : NULL, "roles",
-                        list, "listeners", listeners(c->config), "sandboxes", sandboxes(c),
-                        "templates", api_templates_json(a)));
+    json_t *v =
+        json_pack("{s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o, s:o}", "uptime_seconds",
+                  (json_int_t)(now.tv_sec - c->started), "audit_dir", at.audit, "socket", at.socket,
+                  "console", config_console(c->config), "metrics", config_metrics(c->config), "api",
+                  tls ? tls->reached_at : NULL, "roles", list, "listeners", listeners(c->config),
+                  "sandboxes", sandboxes(c), "templates", api_templates_json(a));
+    put_fleet_key(c, v);
+    api_reply(req, 200, v);
     return 0;
 }
 
@@ -230,12 +247,16 @@ void api_revoke(struct api *a, struct evhttp_request *req, struct asked *q)
     struct err err = {0};
     const char *id = q->args[0];
     int r = identities_revoke(a->controller, id, &err);
+    if (r == 1) /* it may be another host's */
+        r = fleet_revocations_foreign(a->controller->revocations, id, &err);
     if (r == 0) {
         msg_init(&m, W_REVOKED_TAKEN);
         msg_put_str(&m, id);
         ask_parent(a, req, &a->revoked, &m);
     } else if (r == 1)
         api_refuse(req, 404, "not_found", "there is no such identity, or it was revoked before");
+    else if (err.code == ERR_UNREADY)
+        api_refuse(req, 503, "unavailable", err.text);
     else
         api_refuse(req, 500, "internal", err.text);
 }

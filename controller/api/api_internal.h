@@ -158,6 +158,7 @@ HANDLER(api_metrics);
 HANDLER(api_token_new);
 HANDLER(api_tokens);
 HANDLER(api_token_revoke);
+void api_fleet_revoked(void *api, const char *id); /* another host has said so */
 HANDLER(api_watch);
 HANDLER(api_explain);
 HANDLER(api_verify);

@@ -22,6 +22,7 @@
 
 #include "bearer.h"
 #include "buf.h"
+#include "fleet_notes.h"
 #include "io.h"
 #include "mint_client.h"
 
@@ -338,6 +339,12 @@ const char *tls_listener_token(const struct api *a, struct bufferevent *bev)
 static void refuse(struct tls_listener *d, struct evhttp_request *req)
 {
     struct evkeyvalq *h = evhttp_request_get_output_headers(req);
+    if (fleet_notes_stale(d->api->controller->fleet)) {
+        evhttp_add_header(h, "Connection", "close");
+        api_refuse(req, 503, "fleet_unread",
+                   "this host cannot see which tokens its fleet has revoked: try again");
+        return;
+    }
     d->refused++;
     evhttp_add_header(h, "WWW-Authenticate", "Bearer realm=\"durward\"");
     evhttp_add_header(h, "Connection", "close");

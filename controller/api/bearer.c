@@ -11,9 +11,11 @@
 #include <time.h>
 
 #include "controller_internal.h"
+#include "fleet_notes.h"
 
 struct bearers {
     struct registry *registry;
+    const struct fleet_notes *fleet;
     TAILQ_HEAD(bearer_list, bearer) list; /* oldest first */
     size_t n;
 };
@@ -105,6 +107,11 @@ void bearers_free(struct bearers *b)
     free(b);
 }
 
+void bearers_fleet(struct bearers *b, const struct fleet_notes *n)
+{
+    b->fleet = n;
+}
+
 /* ---- making and ending ---- */
 
 static int write_row(struct bearers *all, const struct registry_bearer *row, struct err *err)
@@ -172,7 +179,7 @@ const struct bearer *bearer_new(struct bearers *all, const struct bearer_wish *w
         bad = write_row(all, &row, err);
     free(policies);
     free(labels);
-    return bad ? NULL : bearer_find(all, id);
+    return bad ? NULL : TAILQ_LAST(&all->list, bearer_list);
 }
 
 int bearer_revoke(struct bearers *all, const char *id, struct err *err)
@@ -195,7 +202,7 @@ const struct bearer *bearer_find(const struct bearers *all, const char *id)
     const struct bearer *b;
     TAILQ_FOREACH(b, &all->list, link)
     if (strcmp(b->id, id) == 0)
-        return b->expires > now_seconds() ? b : NULL;
+        return b->expires > now_seconds() && !fleet_notes_stale(all->fleet) ? b : NULL;
     return NULL;
 }
 

@@ -58,6 +58,9 @@ struct bearer_wish {
 /* All rows. NULL with err. The registry outlives it. */
 struct bearers *bearers_load(struct registry *r, struct err *err);
 void bearers_free(struct bearers *b); /* NULL is fine; wipes */
+/* None is good while it is not known which ones the fleet has revoked. NULL: there is no fleet. */
+struct fleet_notes;
+void bearers_fleet(struct bearers *b, const struct fleet_notes *n);
 /* *text: the token, this once. NULL with err: ERR_LIMIT, too many. */
 const struct bearer *bearer_new(struct bearers *b, const struct bearer_wish *w,
                                 char text[BEARER_TEXT_MAX], struct err *err);

@@ -116,6 +116,12 @@ static const char *const steps[] = {
     "ALTER TABLE sandbox ADD COLUMN pooled INTEGER NOT NULL DEFAULT 0;"
     "PRAGMA user_version=13;"
     "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE fleet_note ("
+    "  kind TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, seconds INTEGER NOT NULL,"
+    "  PRIMARY KEY (kind, id));"
+    "PRAGMA user_version=14;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -1,9 +1,9 @@
 /* The controller's registry in SQLite under the state directory: identities given to remote
  * sandboxes, which outlive a restart; and, a file each, rows of local ones (registry_sandbox.c), of
  * snapshots (registry_snapshot.c), of volumes (registry_volume.c), of suppressions
- * (registry_suppression.c) and of the API's tokens, by their
- * hashes (registry_bearer.c). An
- * identity's placeholders are made again from its seed; no secret, token or placeholder is stored.
+ * (registry_suppression.c), of notes for the fleet (registry_note.c) and of the API's tokens, by
+ * their hashes (registry_bearer.c). An identity's placeholders are made again from its seed; no
+ * secret, token or placeholder is stored.
  */
 #ifndef DURWARD_REGISTRY_H
 #define DURWARD_REGISTRY_H
@@ -79,6 +79,12 @@ struct registry_suppression {
     const char *id, *policy, *code, *host, *method, *path, *sandbox; /* "": any */
     const char *reason, *made_by, *accepted_by, *lifted_by;          /* "": not yet */
     int64_t created, expires, accepted, lifted; /* seconds since 1970; 0: not yet */
+};
+
+/* What is to be said to the fleet (sandbox/fleet_notes.h). Strings are the caller's. */
+struct registry_note {
+    const char *kind, *id, *body;
+    int64_t seconds; /* it is kept there */
 };
 
 /* dirfd: the state directory, kept by the caller for as long as the registry is open. */
@@ -166,6 +172,12 @@ int registry_suppression_delete(struct registry *r, const char *id, struct err *
 int registry_suppression_each(struct registry *r,
                               int (*fn)(void *arg, const struct registry_suppression *s), void *arg,
                               struct err *err);
+
+/* Notes for the fleet. Durable when added; one that was deleted may come again. Oldest first. */
+int registry_note_add(struct registry *r, const struct registry_note *n, struct err *err);
+int registry_note_delete(struct registry *r, const char *kind, const char *id, struct err *err);
+int registry_note_each(struct registry *r, int (*fn)(void *arg, const struct registry_note *n),
+                       void *arg, struct err *err);
 
 /* Tokens for the API. Durable when they return. Oldest first. */
 int registry_bearer_add(struct registry *r, const struct registry_bearer *b, struct err *err);

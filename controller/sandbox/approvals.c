@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "controller_internal.h"
+#include "fleet_approvals.h"
 #include "sandbox_events.h"
 #include "held.h"
 #include "identities.h"
@@ -29,7 +30,8 @@ struct holder {
 };
 
 struct approval {
-    struct holder *holder;
+    struct holder *holder; /* NULL: it is held on another host */
+    char host[FLEET_NAME_MAX + 1], policy[RUN_NAME_MAX];
     struct quota_part part, of_policy;
     uint32_t req; /* of the holder */
     uint64_t sequence;
@@ -37,7 +39,7 @@ struct approval {
     int64_t created, expires; /* seconds since 1970 */
     char sandbox[SANDBOX_ID_MAX + 1];
     char method[40], scheme[16], authority[300], credential[130];
-    char path[PENDING_APPROVAL_PATH_MAX + 8], query[PENDING_APPROVAL_TEXT_MAX + 1],
+    char path[PENDING_APPROVAL_PATH_MAX + 328], query[PENDING_APPROVAL_TEXT_MAX + 1],
         rule[PENDING_APPROVAL_TEXT_MAX + 1], type[PENDING_APPROVAL_TEXT_MAX + 1];
     uint64_t length;
     TAILQ_ENTRY(approval) link;
@@ -59,6 +61,7 @@ struct approvals {
     uint64_t sequence; /* of the latest; the first is 1 */
     unsigned n_holders;
     struct quota held, policies, waiting; /* by sandbox, by its policy, by who asks */
+    struct quota elsewhere;               /* by host */
     struct approval_list list;
     LIST_HEAD(, holder) holders;
     LIST_HEAD(, approvals_wait) waits;
@@ -74,6 +77,7 @@ struct approvals *approvals_new(struct controller *c)
     LIST_INIT(&a->holders);
     LIST_INIT(&a->waits);
     a->held.total = APPROVALS_MAX;
+    a->elsewhere = (struct quota){.total = APPROVALS_MAX, .each = APPROVALS_MAX};
     a->policies = (struct quota){.total = APPROVALS_MAX, .each = APPROVALS_MAX};
     a->waiting = (struct quota){.total = WAITS_MAX, .each = WAITS_MAX};
     return a;
@@ -139,7 +143,10 @@ static void wake_all(struct approvals *a, bool gone)
 
 static void put_url(const struct approval *p, char *to, size_t size)
 {
-    snprintf(to, size, "%s://%s%s", p->scheme, p->authority, p->path);
+    if (p->holder)
+        snprintf(to, size, "%s://%s%s", p->scheme, p->authority, p->path);
+    else
+        snprintf(to, size, "%s", p->path);
 }
 
 static json_t *to_json(const struct approval *p)
@@ -148,10 +155,12 @@ static json_t *to_json(const struct approval *p)
     put_url(p, url, sizeof url);
     json_t *v =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "id", p->id,
-                  "sandbox", p->sandbox, "policy", p->holder->policy, "method", p->method, "url",
-                  url, "query", p->query, "rule", p->rule, "credential", p->credential,
-                  "content_type", p->type, "sequence", (json_int_t)p->sequence, "created",
-                  (json_int_t)p->created, "expires", (json_int_t)p->expires);
+                  "sandbox", p->sandbox, "policy", p->policy, "method", p->method, "url", url,
+                  "query", p->query, "rule", p->rule, "credential", p->credential, "content_type",
+                  p->type, "sequence", (json_int_t)p->sequence, "created", (json_int_t)p->created,
+                  "expires", (json_int_t)p->expires);
+    if (p->host[0])
+        json_object_set_new(v, "host", json_string(p->host));
     json_object_set_new(
         v, "upload_bytes",
         p->length == PENDING_APPROVAL_UNKNOWN ? json_null() : json_integer((json_int_t)p->length));
@@ -187,7 +196,7 @@ bool approvals_wait_for(const struct approvals *a, const char *sandbox)
 {
     const struct approval *p;
     TAILQ_FOREACH(p, &a->list, link)
-    if (strcmp(p->sandbox, sandbox) == 0)
+    if (p->holder && strcmp(p->sandbox, sandbox) == 0)
         return true;
     return false;
 }
@@ -240,7 +249,7 @@ int approvals_client_message(struct approvals *a, struct client *cl, struct msg 
         allow > 1)
         return -1;
     const struct approval *p = find(a, id);
-    if (p == NULL || !cl->ask || asked_client(a, p->sandbox) != cl)
+    if (p == NULL || p->holder == NULL || !cl->ask || asked_client(a, p->sandbox) != cl)
         return 0; /* it ended meanwhile */
     snprintf(who, sizeof who, "uid %u (terminal)", (unsigned)a->controller->owner_uid);
     (void)approvals_decide(a, id, allow != 0, who);
@@ -255,8 +264,11 @@ static void give_back(struct approval *p)
     quota_leave(&p->of_policy);
 }
 
-static void drop(struct approvals *a, struct approval *p)
+/* end: of what is held here, for other hosts. */
+static void drop(struct approvals *a, struct approval *p, const char *end)
 {
+    if (p->holder)
+        fleet_approvals_over(a->controller->fleet_approvals, p->id, end);
     TAILQ_REMOVE(&a->list, p, link);
     give_back(p);
     free(p);
@@ -304,11 +316,11 @@ static void happened(const struct approvals *a, const struct approval *p, const 
 int approvals_decide(struct approvals *a, const char *id, bool allow, const char *who)
 {
     struct approval *p = find(a, id);
-    if (p == NULL)
+    if (p == NULL || p->holder == NULL)
         return 1;
     answer(p->holder, p->req, allow ? PENDING_APPROVAL_ALLOWED : PENDING_APPROVAL_DENIED, who);
     happened(a, p, allow ? "approval_allowed" : "approval_denied", who);
-    drop(a, p);
+    drop(a, p, allow ? "allowed" : "denied");
     return 0;
 }
 
@@ -407,6 +419,7 @@ static int on_hold(struct holder *h, struct msg *m)
         return -1;
     }
     p->holder = h;
+    snprintf(p->policy, sizeof p->policy, "%s", h->policy);
     if (!has_room(a, p)) {
         answer(h, p->req, PENDING_APPROVAL_FULL, "");
         free(p);
@@ -423,8 +436,67 @@ static int on_hold(struct holder *h, struct msg *m)
     }
     p->sequence = ++a->sequence;
     TAILQ_INSERT_TAIL(&a->list, p, link);
+    json_t *v = a->controller->fleet_approvals ? to_json(p) : NULL;
+    fleet_approvals_held(a->controller->fleet_approvals, p->id, v);
+    json_decref(v);
     wake_all(a, false);
     return 0;
+}
+
+/* ---- what is held elsewhere ---- */
+
+static int take_text(const json_t *v, const char *key, char *to, size_t size)
+{
+    const char *text = json_string_value(json_object_get(v, key));
+    if (text == NULL || strlen(text) >= size)
+        return -1;
+    snprintf(to, size, "%s", text);
+    clean(to);
+    return 0;
+}
+
+static int take_foreign(struct approval *p, const json_t *v)
+{
+    const json_t *length = json_object_get(v, "upload_bytes");
+    if (take_text(v, "sandbox", p->sandbox, sizeof p->sandbox) < 0 ||
+        take_text(v, "policy", p->policy, sizeof p->policy) < 0 ||
+        take_text(v, "method", p->method, sizeof p->method) < 0 ||
+        take_text(v, "url", p->path, sizeof p->path) < 0 ||
+        take_text(v, "query", p->query, sizeof p->query) < 0 ||
+        take_text(v, "rule", p->rule, sizeof p->rule) < 0 ||
+        take_text(v, "credential", p->credential, sizeof p->credential) < 0 ||
+        take_text(v, "content_type", p->type, sizeof p->type) < 0)
+        return -1;
+    p->length =
+        json_is_integer(length) ? (uint64_t)json_integer_value(length) : PENDING_APPROVAL_UNKNOWN;
+    p->created = json_integer_value(json_object_get(v, "created"));
+    p->expires = json_integer_value(json_object_get(v, "expires"));
+    return 0;
+}
+
+int approvals_foreign(struct approvals *a, const char *id, const char *host, const json_t *v)
+{
+    struct approval *p = find(a, id) ? NULL : calloc(1, sizeof *p);
+    if (p == NULL)
+        return -1;
+    snprintf(p->id, sizeof p->id, "%s", id);
+    snprintf(p->host, sizeof p->host, "%s", host);
+    if (take_foreign(p, v) < 0 ||
+        quota_take(&a->elsewhere, &p->part, slice_str(host), 1) != QUOTA_TAKEN) {
+        free(p);
+        return -1;
+    }
+    p->sequence = ++a->sequence;
+    TAILQ_INSERT_TAIL(&a->list, p, link);
+    wake_all(a, false);
+    return 0;
+}
+
+void approvals_foreign_over(struct approvals *a, const char *id)
+{
+    struct approval *p = find(a, id);
+    if (p && p->holder == NULL)
+        drop(a, p, "");
 }
 
 static int on_over(struct holder *h, struct msg *m)
@@ -438,7 +510,7 @@ static int on_over(struct holder *h, struct msg *m)
     if (p->holder == h && p->req == req) {
         tell_client_over(a, p);
         happened(a, p, "approval_over", "");
-        drop(a, p);
+        drop(a, p, "over");
         break;
     }
     return 0;
@@ -504,7 +576,7 @@ static void holder_free(struct holder *h)
         if (p->holder != h)
             continue;
         tell_client_over(a, p);
-        drop(a, p);
+        drop(a, p, "over");
     }
     LIST_REMOVE(h, link);
     a->n_holders--;
@@ -543,5 +615,7 @@ void approvals_free(struct approvals *a)
     wake_all(a, true);
     while (!LIST_EMPTY(&a->holders))
         holder_free(LIST_FIRST(&a->holders));
+    while (!TAILQ_EMPTY(&a->list))
+        drop(a, TAILQ_FIRST(&a->list), "");
     free(a);
 }

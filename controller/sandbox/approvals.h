@@ -27,12 +27,17 @@ void approvals_free(struct approvals *a);
  * nothing else. Owns fd. */
 void approvals_holder(struct approvals *a, const char *policy, bool injector, int fd);
 
+/* Held on another host of the fleet, which answers for what it says (fleet_approvals.h); for
+ * reading only, too. v: as approvals_show gives it there. -1: there is one of that id, or no room,
+ * or something is missing. */
+int approvals_foreign(struct approvals *a, const char *id, const char *host, const json_t *v);
+void approvals_foreign_over(struct approvals *a, const char *id);
 /* Those that came after that number, oldest first: {approvals: […], next}. */
 json_t *approvals_json(const struct approvals *a, uint64_t after);
 json_t *approvals_show(const struct approvals *a, const char *id); /* NULL: there is none */
 /* Does a request of this sandbox wait to be decided? */
 bool approvals_wait_for(const struct approvals *a, const char *sandbox);
-/* 0; 1: there is none of that id (any more). who: at most 120 bytes. */
+/* 0; 1: there is none of that id that is held here (any more). who: at most 120 bytes. */
 int approvals_decide(struct approvals *a, const char *id, bool allow, const char *who);
 /* fn runs once, when one arrives or `seconds` are over; before approvals_free with gone set. NULL:
  * too many wait, of all or of the owner. */

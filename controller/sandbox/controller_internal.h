@@ -15,6 +15,9 @@ struct journal;
 struct registry;
 struct api;
 struct approvals;
+struct fleet_notes;
+struct fleet_approvals;
+struct fleet_revocations;
 struct proposals;
 struct suppressing;
 struct mcp_servers;
@@ -56,6 +59,9 @@ struct controller {
     struct sandbox_events *sandbox_events; /* NULL when private */
     struct layer_queue *layers;
     struct approvals *approvals;
+    struct fleet_notes *fleet;               /* NULL: there is none, or private */
+    struct fleet_revocations *revocations;   /* the same */
+    struct fleet_approvals *fleet_approvals; /* NULL: it names no hosts, or there is none */
     struct proposals *proposals;
     struct suppressing *suppressing; /* NULL when private */
     struct mcp_servers *mcp_servers;

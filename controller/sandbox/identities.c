@@ -7,8 +7,10 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "fleet_revocations.h"
 #include "placeholders.h"
 #include "registry.h"
+#include "proc.h"
 #include "revoked.h"
 #include "token.h"
 #include "trust.h"
@@ -311,20 +313,34 @@ int identities_revoke_of(struct controller *c, const char *id, const char *polic
     return s.there ? identities_revoke(c, id, err) : 1;
 }
 
+int identities_refuse(struct controller *c, const char *id, int64_t expires, struct err *err)
+{
+    struct revoked *said = revoked_new();
+    if (said == NULL)
+        return err_set(err, ERR_INTERNAL, "no memory for what is revoked");
+    revoked_add(said, id, (uint64_t)expires, 0);
+    int r = say_revoked(c, said, err);
+    revoked_free(said);
+    return r;
+}
+
 int identities_revoke(struct controller *c, const char *id, struct err *err)
+{
+    struct err unsaid = {0};
+    int r = identities_revoke_told(c, id, err);
+    if (r == 0 && fleet_revocations_say(c->revocations, id, 0, &unsaid) < 0)
+        proc_log("a revocation is not said to the fleet: %s", unsaid.text);
+    return r;
+}
+
+int identities_revoke_told(struct controller *c, const char *id, struct err *err)
 {
     struct msg m;
     int64_t expires, latest = now_seconds() + TOKEN_LIFE_SECONDS + TOKEN_SKEW_SECONDS;
     int r = registry_revoke(c->registry, id, &expires, err);
     if (r != 0)
         return r;
-    struct revoked *said = revoked_new();
-    if (said == NULL)
-        return err_set(err, ERR_INTERNAL, "no memory for what is revoked");
-    revoked_add(said, id, (uint64_t)(expires > latest ? expires : latest), 0);
-    r = say_revoked(c, said, err);
-    revoked_free(said);
-    if (r < 0)
+    if (identities_refuse(c, id, expires > latest ? expires : latest, err) < 0)
         return -1;
     msg_init(&m, W_SANDBOX_GONE);
     msg_put_str(&m, id);

@@ -20,8 +20,12 @@ json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl,
                          struct err *err);
 /* That identity is live, and of that policy. */
 bool identities_are_of(struct controller *c, const char *id, const char *policy);
-/* 0; 1 when there is none; -1. */
+/* 0; 1 when there is none; -1. Said to the fleet, where there is one. */
 int identities_revoke(struct controller *c, const char *id, struct err *err);
+/* The same where the fleet has said it. */
+int identities_revoke_told(struct controller *c, const char *id, struct err *err);
+/* Any token of that id, good up to then, is refused from now on; of no identity of ours. */
+int identities_refuse(struct controller *c, const char *id, int64_t expires, struct err *err);
 /* The same where somebody else says so: only of that policy; else 1. */
 int identities_revoke_of(struct controller *c, const char *id, const char *policy, struct err *err);
 

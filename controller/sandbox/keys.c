@@ -74,24 +74,43 @@ static int load_key(int dirfd, const char *name, unsigned char *key, struct err 
     return r;
 }
 
-int keys_load(int dirfd, struct keys *ret, struct err *err)
+static EVP_PKEY *load_pair(int dirfd, const char *name, unsigned char public[KEY_BYTES],
+                           struct err *err)
 {
     unsigned char raw[KEY_BYTES];
-    size_t n = sizeof ret->token_public;
-    *ret = (struct keys){0};
-    if (load_key(dirfd, "tag.key", ret->tag, err) < 0 || load_key(dirfd, "token.key", raw, err) < 0)
-        return -1;
-    ret->token = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, raw, sizeof raw);
+    size_t n = KEY_BYTES;
+    if (load_key(dirfd, name, raw, err) < 0)
+        return NULL;
+    EVP_PKEY *pair = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, raw, sizeof raw);
     explicit_bzero(raw, sizeof raw);
-    if (ret->token == NULL || EVP_PKEY_get_raw_public_key(ret->token, ret->token_public, &n) != 1) {
-        keys_done(ret);
-        return err_set(err, ERR_INTERNAL, "cannot use the token key");
-    }
-    return 0;
+    if (pair && EVP_PKEY_get_raw_public_key(pair, public, &n) == 1)
+        return pair;
+    EVP_PKEY_free(pair);
+    err_set(err, ERR_INTERNAL, "cannot use %s", name);
+    return NULL;
+}
+
+int keys_load_fleet(int dirfd, struct keys *ret, struct err *err)
+{
+    ret->fleet = load_pair(dirfd, "fleet.key", ret->fleet_public, err);
+    return ret->fleet ? 0 : -1;
+}
+
+int keys_load(int dirfd, struct keys *ret, struct err *err)
+{
+    *ret = (struct keys){0};
+    if (load_key(dirfd, "tag.key", ret->tag, err) < 0)
+        return -1;
+    ret->token = load_pair(dirfd, "token.key", ret->token_public, err);
+    if (ret->token)
+        return 0;
+    keys_done(ret);
+    return -1;
 }
 
 void keys_done(struct keys *k)
 {
     EVP_PKEY_free(k->token);
+    EVP_PKEY_free(k->fleet);
     explicit_bzero(k, sizeof *k);
 }

@@ -163,8 +163,8 @@ static const char *token_refused(const struct channel *c, const char *text,
         return "no token is accepted here";
     if (token_verify(c->dialer->token_key, slice_str(text), (uint64_t)time(NULL), &t, &err) < 0)
         return "the token is not valid";
-    if (revoked_has(c->dialer->revoked, t.sandbox, t.expiry))
-        return "the token is revoked";
+    if (revoked_why(c->dialer->revoked, t.sandbox, t.expiry))
+        return "the token is revoked, or it is not known";
     if (strcmp(t.policy, c->policy->name) != 0)
         return "the token is of another policy";
     if (label->sandbox[0] == 0) /* else the parent has said so, and that is what counts */
@@ -524,6 +524,8 @@ static int on_control(struct ipc *ch, struct msg *m, void *arg)
         return on_peer_gone(d, m);
     case W_REVOKED:
         return revoked_get(d->revoked, m, (uint64_t)time(NULL));
+    case W_REVOKED_UNTIL:
+        return revoked_take_until(&d->revoked, m);
     case W_REVOKED_TAKEN:
         return revoked_taken(ch, m);
     case W_POLICY:

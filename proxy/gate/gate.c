@@ -502,6 +502,14 @@ static int on_revoked(struct gate *g, struct msg *m)
     return 0;
 }
 
+static int on_revoked_until(struct gate *g, struct msg *m)
+{
+    if (revoked_take_until(&g->revoked, m) < 0)
+        return -1;
+    session_drop_revoked(g);
+    return 0;
+}
+
 /* Before the listeners, and again at a reload. What does not read leaves the old in place. */
 static int on_forwarded(struct gate *g, struct msg *m)
 {
@@ -609,6 +617,8 @@ static int on_control(struct ipc *ch, struct msg *m, void *arg)
         return on_policy(p, m);
     case W_REVOKED:
         return on_revoked(&p->gate, m);
+    case W_REVOKED_UNTIL:
+        return on_revoked_until(&p->gate, m);
     case W_REVOKED_TAKEN:
         return revoked_taken(ch, m);
     case W_TRACE:

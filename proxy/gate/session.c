@@ -107,7 +107,7 @@ void session_drop_revoked(struct gate *g)
     struct session *s, *next;
     for (s = LIST_FIRST(&g->sessions); s; s = next) {
         next = LIST_NEXT(s, link);
-        if (s->who.token[0] && revoked_has(g->revoked, s->who.sandbox, s->who.expires))
+        if (s->who.token[0] && revoked_why(g->revoked, s->who.sandbox, s->who.expires))
             session_close(s, "its token is revoked");
     }
 }

@@ -40,8 +40,9 @@ const char *session_identify(struct session *s, struct slice token)
     if (token.n >= sizeof s->who.token ||
         token_verify(s->gate->token_public, token, (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
-    if (revoked_has(s->gate->revoked, t.sandbox, t.expiry))
-        return "token_revoked";
+    const char *why = revoked_why(s->gate->revoked, t.sandbox, t.expiry);
+    if (why)
+        return why;
     if (getpeername(io_fd(s->io), (struct sockaddr *)&peer, &len) < 0 ||
         !token_from(&t, (struct sockaddr *)&peer))
         return "token_source";
@@ -186,6 +187,10 @@ static void proxy_request(struct session *s, struct http1_server *server,
     struct authority a, said;
     const char *code = identify(s, h);
     memset(&a, 0, sizeof a);
+    if (code && strcmp(code, "fleet_unread") == 0) {
+        session_refuse(s, by, h, NULL, 503, code);
+        return;
+    }
     if (code) {
         http1_server_refusal_field(server, "proxy-authenticate: Basic realm=\"durward\"\r\n");
         session_refuse(s, by, h, NULL, 407, code);

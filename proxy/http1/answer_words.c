@@ -105,6 +105,8 @@ static const struct answer_words table[] = {
      "Use the proxy address that the sandbox was given, token included", 0},
     {"token_revoked", 0, ANSWER_DENIED, "its token was revoked", TELL, 0},
     {"token_expired", 0, ANSWER_DENIED, "its token has expired", TELL, 0},
+    {"fleet_unread", 0, ANSWER_FAILED, "this host cannot see which tokens its fleet has revoked",
+     AGAIN, 2},
     {"token_source", 0, ANSWER_DENIED, "its token is not for this place", TELL, 0},
     {"token_policy", 0, ANSWER_DENIED, "its token names a policy that does not exist", TELL, 0},
     /* metadata services */

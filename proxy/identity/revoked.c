@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct entry {
     char id[TOKEN_NAME_MAX + 1];
@@ -18,6 +19,7 @@ struct revoked {
     struct entry *list; /* in the order of their ids */
     size_t n, cap;
     uint64_t floor; /* tokens that expire up to then are refused, whoever's */
+    uint64_t until; /* us of CLOCK_BOOTTIME; 0: for ever */
 };
 
 struct revoked *revoked_new(void)
@@ -66,6 +68,33 @@ bool revoked_has(const struct revoked *r, const char *id, uint64_t expires)
         return true;
     place(r, id, &found);
     return found;
+}
+
+void revoked_until(struct revoked *r, uint64_t us)
+{
+    r->until = us;
+}
+
+uint64_t revoked_end(const struct revoked *r)
+{
+    return r ? r->until : 0;
+}
+
+/* By the clock that nobody sets, and which goes on while the host sleeps. */
+bool revoked_stale(const struct revoked *r)
+{
+    struct timespec ts;
+    if (r == NULL || r->until == 0)
+        return false;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000 >= r->until;
+}
+
+const char *revoked_why(const struct revoked *r, const char *id, uint64_t expires)
+{
+    if (revoked_has(r, id, expires))
+        return "token_revoked";
+    return revoked_stale(r) ? "fleet_unread" : NULL;
 }
 
 void revoked_raise(struct revoked *r, uint64_t to)
@@ -173,4 +202,17 @@ int revoked_take(struct revoked **r, struct msg *m, uint64_t now)
     if (*r == NULL)
         *r = revoked_new();
     return *r ? revoked_get(*r, m, now) : -1;
+}
+
+int revoked_take_until(struct revoked **r, struct msg *m)
+{
+    uint64_t us;
+    if (msg_get_u64(m, &us) < 0 || msg_end(m) < 0 || us == 0)
+        return -1;
+    if (*r == NULL)
+        *r = revoked_new();
+    if (*r == NULL)
+        return -1;
+    revoked_until(*r, us);
+    return 0;
 }

@@ -1,4 +1,5 @@
-/* Ids of remote sandboxes whose tokens are no longer good, until those would have expired anyway.
+/* Ids of remote sandboxes whose tokens are no longer good, until those would have expired anyway;
+ * and up to when that is known.
  *
  * The controller says them, the parent keeps them and tells every role that looks at tokens. Where
  * there are more than the list holds, every token that could be among them is refused: the bound
@@ -21,6 +22,13 @@ void revoked_free(struct revoked *r);
 void revoked_add(struct revoked *r, const char *id, uint64_t expires, uint64_t now);
 /* Is this sandbox's token, good until `expires`, refused? NULL r: no. */
 bool revoked_has(const struct revoked *r, const char *id, uint64_t expires);
+/* Of a host in a fleet: what others have revoked is known up to then (us of CLOCK_BOOTTIME); after
+ * it every token is refused, whoever's. 0, as at the beginning: no fleet. */
+void revoked_until(struct revoked *r, uint64_t us);
+bool revoked_stale(const struct revoked *r);
+uint64_t revoked_end(const struct revoked *r); /* up to when it is known; 0: no fleet */
+/* NULL, or why this token is refused: "token_revoked", "fleet_unread". */
+const char *revoked_why(const struct revoked *r, const char *id, uint64_t expires);
 size_t revoked_count(const struct revoked *r);
 /* Every token that expires up to then is refused, whoever's. */
 void revoked_raise(struct revoked *r, uint64_t to);
@@ -35,5 +43,7 @@ int revoked_get(struct revoked *r, struct msg *m, uint64_t now);
 int revoked_taken(struct ipc *parent, struct msg *m);
 /* The same into *r, which the first message makes. -1: it is bad, or memory is out. */
 int revoked_take(struct revoked **r, struct msg *m, uint64_t now);
+/* W_REVOKED_UNTIL likewise. */
+int revoked_take_until(struct revoked **r, struct msg *m);
 
 #endif

@@ -20,8 +20,9 @@ static const char *check_token(const struct injector *i, const struct injection_
     if (i->token_public == NULL ||
         token_verify(i->token_public, slice_str(r->token), (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
-    if (revoked_has(i->revoked, t.sandbox, t.expiry))
-        return "token_revoked";
+    const char *why = revoked_why(i->revoked, t.sandbox, t.expiry);
+    if (why)
+        return why;
     if (strcmp(t.policy, i->name) != 0)
         return "token_policy";
     snprintf(d->sandbox, sizeof d->sandbox, "%s", t.sandbox);

@@ -168,6 +168,8 @@ static int on_control(struct ipc *ch, struct msg *m, void *arg)
         return on_peer(i, m);
     if (m->type == W_REVOKED)
         return revoked_take(&i->revoked, m, (uint64_t)time(NULL));
+    if (m->type == W_REVOKED_UNTIL)
+        return revoked_take_until(&i->revoked, m);
     if (m->type == W_REVOKED_TAKEN)
         return revoked_taken(ch, m);
     return m->type == W_POLICY ? on_policy(i, m) : -1;

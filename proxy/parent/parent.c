@@ -169,12 +169,12 @@ static void start_exporter(struct parent *p)
     free(places);
 }
 
-/* Where budgets are shared with other hosts. */
+/* Where something is shared with other hosts. */
 static void start_fleet(struct parent *p)
 {
     if (config_fleet(p->config) == NULL)
         return;
-    if ((p->fleet = parent_start(p, ROLE_FLEET, NULL)) == NULL) {
+    if (parent_revoked_begin(p) < 0 || (p->fleet = parent_start(p, ROLE_FLEET, NULL)) == NULL) {
         parent_stop(p, 1);
         return;
     }
@@ -183,6 +183,8 @@ static void start_fleet(struct parent *p)
         parent_wire(p, p->fleet, p->logger, "", "", false);
     parent_wire(p, p->fleet, p->dialer, "", "", false);
     parent_wire(p, p->fleet, p->vault, "", "", false);
+    if (p->mode == PARENT_SERVE)
+        parent_wire(p, p->fleet, p->controller, "", "", false);
 }
 
 /* `run` without a secret has none, until a policy needs an injector (parent_sandbox.c). A daemon's

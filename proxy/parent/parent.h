@@ -167,6 +167,7 @@ struct parent {
     uint32_t n_revocations;            /* since the start */
     bool late;                         /* the vault was waited for long enough */
     struct event *revocation_timer;    /* when the oldest has waited long enough */
+    struct event *until_timer;         /* when what the fleet has revoked is known no more */
     struct store_broker *store_broker; /* the vault's files and commands */
     struct home_logins *home_logins;   /* of `run` with a kept home, else NULL */
     struct notices *notices;           /* notice_queue.c; NULL: none yet */
@@ -272,6 +273,8 @@ void parent_tell_suppressed(struct parent *p);
 int parent_revoked(struct parent *p, struct msg *m);
 /* W_REVOKED_TAKEN: of the controller, or a role's answer. -1: bad. */
 int parent_revoked_taken(struct child *c, struct msg *m);
+int parent_revoked_begin(struct parent *p); /* in a fleet no token is taken yet. -1: no memory */
+int parent_revoked_until(struct parent *p, struct msg *m); /* W_REVOKED_UNTIL */
 void parent_revocations_gone(struct parent *p); /* the controller that waited for them ended */
 /* parent_labels.c: W_LABELS; the dialer is told of those of one sandbox, of all, that one is gone
  */

@@ -349,6 +349,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_labels(c->parent, m);
     case W_REVOKED:
         return parent_revoked(c->parent, m);
+    case W_REVOKED_UNTIL:
+        return parent_revoked_until(c->parent, m);
     case W_SUPPRESS:
         return parent_suppress(c->parent, m);
     case W_PORT_OPEN:

@@ -16,6 +16,17 @@ static bool looks_at_tokens(const struct child *c)
     return c->role == ROLE_GATE || c->role == ROLE_DIALER || c->role == ROLE_INJECTOR;
 }
 
+static void tell_until(struct child *c)
+{
+    struct msg m;
+    uint64_t until = revoked_end(c->parent->revoked);
+    if (until == 0 || !looks_at_tokens(c))
+        return;
+    msg_init(&m, W_REVOKED_UNTIL);
+    msg_put_u64(&m, until);
+    parent_tell(c, &m);
+}
+
 static void tell(struct child *c, const struct revoked *r)
 {
     size_t from = 0, n;
@@ -33,6 +44,7 @@ static void tell(struct child *c, const struct revoked *r)
 void parent_tell_revoked(struct child *c)
 {
     tell(c, c->parent->revoked);
+    tell_until(c);
 }
 
 int parent_revoked(struct parent *p, struct msg *m)
@@ -53,6 +65,77 @@ int parent_revoked(struct parent *p, struct msg *m)
     }
     revoked_free(said);
     return r;
+}
+
+/* ---- up to when it is known, in a fleet ---- */
+
+static uint64_t boottime_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void tell_all_until(struct parent *p)
+{
+    struct child *c;
+    TAILQ_FOREACH(c, &p->children, link)
+    tell_until(c);
+}
+
+static void watch_until(struct parent *p);
+
+/* They look at the clock themselves; this ends what is open with a token. */
+static void on_until(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct parent *p = arg;
+    if (revoked_stale(p->revoked)) {
+        proc_log("what the fleet has revoked is not known any more: tokens are refused");
+        tell_all_until(p);
+    } else {
+        watch_until(p);
+    }
+}
+
+static void watch_until(struct parent *p)
+{
+    uint64_t now = boottime_us(), until = revoked_end(p->revoked);
+    uint64_t left = until > now ? until - now : 0;
+    struct timeval tv = {(time_t)(left / 1000000), (suseconds_t)(left % 1000000)};
+    if (p->until_timer == NULL)
+        p->until_timer = event_new(p->base, -1, 0, on_until, p);
+    if (p->until_timer)
+        (void)event_add(p->until_timer, &tv);
+}
+
+/* Nothing was read yet: no token is taken before. */
+int parent_revoked_begin(struct parent *p)
+{
+    if (config_fleet(p->config) == NULL || p->mode != PARENT_SERVE)
+        return 0;
+    p->revoked = revoked_new();
+    if (p->revoked == NULL)
+        return -1;
+    revoked_until(p->revoked, 1);
+    return 0;
+}
+
+/* Roles are told where it goes on, and of a renewal when a quarter of the time is over. */
+int parent_revoked_until(struct parent *p, struct msg *m)
+{
+    const struct config_fleet *f = config_fleet(p->config);
+    uint64_t until, most, was = revoked_end(p->revoked);
+    if (f == NULL || was == 0 || msg_get_u64(m, &until) < 0 || msg_end(m) < 0)
+        return -1;
+    most = boottime_us() + (uint64_t)f->revocations * 1000000;
+    if (until > most)
+        until = most;
+    if (until < was + (uint64_t)f->revocations * 250000)
+        return 0;
+    revoked_until(p->revoked, until);
+    tell_all_until(p);
+    watch_until(p);
+    return 0;
 }
 
 /* ---- that each role has taken it ---- */

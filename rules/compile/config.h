@@ -337,13 +337,24 @@ struct config_node {
     size_t n_inbound;
 };
 
-/* `fleet`: the database by which hosts share budgets, and how long one that is cut off goes on. */
+/* Another host of the fleet, whose people's answers count here. */
+enum { FLEET_HOSTS_MAX = 64, FLEET_KEY = 32, FLEET_NAME_MAX = 64 };
+struct config_fleet_host {
+    const char *name;
+    unsigned char key[FLEET_KEY]; /* Ed25519 */
+};
+
+/* `fleet`: the database by which hosts share budgets, revocations and approvals, and how long one
+ * that is cut off goes on. */
 struct config_fleet {
     const char *url, *database, *login; /* database: within url; login: a secret's name */
     struct config_fleet_logs logs;
     struct authority at;
     json_t *to;    /* ranges of addresses, as in a rule; borrowed from the tree; NULL: none */
     unsigned hold; /* seconds */
+    unsigned revocations; /* the same: tokens are taken so long after the last look */
+    struct config_fleet_host *hosts;
+    size_t n_hosts;
 };
 
 /* `cluster`: where pods of `backend: kubernetes` are made, and as whom. */

@@ -1,7 +1,9 @@
-/* Reads `fleet`: the database by which hosts share what their budgets leave. */
+/* Reads `fleet`: the database by which hosts share what their budgets leave, what was revoked, and
+ * what waits for somebody's word. */
 #include "config_tree.h"
 
 #include "authority.h"
+#include "base64.h"
 #include "postgres_rule.h"
 #include "quantity.h"
 #include "rule.h"
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { URL_MAX = 400, HOLD_MIN = 2, HOLD_STANDARD = 60 };
+enum { URL_MAX = 400, HOLD_MIN = 2, HOLD_STANDARD = 60, REVOCATIONS_STANDARD = 600 };
 
 static const char mark[] = "postgres://";
 
@@ -19,6 +21,12 @@ static const struct key fleet_keys[] = {
     KEY("login", AS(name), "required", "secret of the kind `postgres_login`: whom to log in as"),
     KEY("hold", AS(duration), "`60s`",
         "how long a host that is cut off goes on with the shares that it holds, from 2s on"),
+    KEY("revocations", AS(duration), "`10m`",
+        "how long a host that is cut off goes on taking tokens that other hosts may have revoked, "
+        "from 2s on"),
+    KEY("hosts", OWN, "none",
+        "`NAME: KEY` for each other host whose people may answer what `ask` rules of this host "
+        "hold; KEY is what `durward status` says there"),
     KEY("to", AS(ranges), "none", "addresses of the database that are not public, as of a rule"),
     KEY("host", AS(name), "none", "which of `logs` is this one's"),
     KEY("logs", OWN, "none", "each host by a name, and the public key of its audit log in hex"),
@@ -49,6 +57,57 @@ static int read_url(const struct node *n, struct config_fleet *f, struct err *er
     return 0;
 }
 
+static int read_span(const struct node *n, const char *key, unsigned *ret, struct err *err)
+{
+    struct node at;
+    if (!node_get(n, key, &at))
+        return 0;
+    if (quantity_duration(&at, ret, err) < 0)
+        return -1;
+    return *ret < HOLD_MIN ? node_fail(&at, err, "must be 2s or more") : 0;
+}
+
+/* One key, one host: what is signed with it says whose word it is. */
+static int read_host(struct config_fleet *f, const struct node *n, struct err *err)
+{
+    struct config_fleet_host *h = &f->hosts[f->n_hosts];
+    const char *text;
+    if (!node_name_ok(n->key))
+        return node_fail(n, err, "'%.64s' is no name of a host", n->key);
+    if (node_string(n, &text, err) < 0)
+        return -1;
+    if (base64_read(slice_str(text), h->key, sizeof h->key) != FLEET_KEY)
+        return node_fail(n, err, "is no key: 'durward status' says it on the other host");
+    for (size_t i = 0; i < f->n_hosts; i++)
+        if (memcmp(f->hosts[i].key, h->key, FLEET_KEY) == 0)
+            return node_fail(n, err, "has the key of '%.64s'", f->hosts[i].name);
+    h->name = n->key;
+    f->n_hosts++;
+    return 0;
+}
+
+static int read_hosts(struct config *c, const struct node *n, struct config_fleet *f,
+                      struct err *err)
+{
+    struct node all, one;
+    const char *key;
+    json_t *value;
+    if (!node_get(n, "hosts", &all))
+        return 0;
+    if (node_is_object(&all, err) < 0)
+        return -1;
+    if (json_object_size(all.value) > FLEET_HOSTS_MAX)
+        return node_fail(&all, err, "at most %d hosts", FLEET_HOSTS_MAX);
+    f->hosts = arena_zalloc(c->arena, FLEET_HOSTS_MAX, sizeof *f->hosts);
+    json_object_foreach(all.value, key, value)
+    {
+        (void)node_get(&all, key, &one);
+        if (read_host(f, &one, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int config_read_fleet(struct config *c, const struct node *n, struct err *err)
 {
     struct node at, to;
@@ -59,6 +118,7 @@ int config_read_fleet(struct config *c, const struct node *n, struct err *err)
     if (config_read_fleet_logs(c, n, &f->logs, err) < 0)
         return -1;
     f->hold = HOLD_STANDARD;
+    f->revocations = REVOCATIONS_STANDARD;
     if (!node_get(n, "postgres", &at))
         return node_fail(n, err, "'fleet' needs 'postgres'");
     if (read_url(&at, f, err) < 0)
@@ -70,12 +130,9 @@ int config_read_fleet(struct config *c, const struct node *n, struct err *err)
         rule_to_read(c->arena, n, &judged, err) < 0)
         return -1;
     f->to = node_get(n, "to", &to) ? to.value : NULL;
-    if (node_get(n, "hold", &at)) {
-        if (quantity_duration(&at, &f->hold, err) < 0)
-            return -1;
-        if (f->hold < HOLD_MIN)
-            return node_fail(&at, err, "must be 2s or more");
-    }
+    if (read_span(n, "hold", &f->hold, err) < 0 ||
+        read_span(n, "revocations", &f->revocations, err) < 0 || read_hosts(c, n, f, err) < 0)
+        return -1;
     c->fleet = f;
     return 0;
 }

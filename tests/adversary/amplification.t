@@ -14,7 +14,7 @@ from harness import durward, tap  # noqa: E402
 BENIGN = {"archive": "image", "asked": "list", "authority": "name", "aws": "header", "chunks": "trailers",
           "client_hello": "openssl", "config": "example.yaml", "dns": "a", "graphql": "01",
           "h2_reply": "whole", "h2_request": "get", "injector_channel": "plain", "ipc_msg": "mixed",
-          "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "trunk": "open", "oidc": "token",
+          "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "trunk": "open", "oidc": "token", "fleet_note": "sealed",
           "path": "seed-13", "placeholder": "openai", "proposal": "whole", "push": "update", "reply_head": "ok",
           "request_head": "put", "scrub": "forms", "socks5": "name", "token": "payload",
           "websocket": "hello", "aws_chunks": "plain", "captured": "json", "log_index": "q0", "signed": "signature",

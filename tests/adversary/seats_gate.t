@@ -387,6 +387,9 @@ def with_injector(t, bed):
     gate = bed.gate("coder")
     h = Hop(bed, rows, gate)
     for part in seat.chosen((decisions, slots, grammar, bodies, tools, calls, sessions, messages, tokens)):
+        if part == messages:  # each kind costs a channel, and the parent ends a role that loses too many of them
+            gate.end()
+            h = Hop(bed, rows, bed.gate("coder"))
         t.part(part, *((bed, rows) if part == tokens else (h,)))
 
 

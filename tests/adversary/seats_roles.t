@@ -585,10 +585,10 @@ def controller(bed, rows):
         (wire.SANDBOX, text("sb-x"), text(""), u32(0), text("every policy") + u32(0)), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
         (wire.SANDBOX, text("sb-x"), text("other"), u32(0), text("labels twice") + u32(2) + text("a") + u64(1) + text("a") + u64(2)),
         (wire.LABELS, text("sb-x"), u32(33)), (wire.LABELS, text("sb-x"), u32(1), text("a"), u64(0)), (wire.LABELS, text("sb-x"), u32(1), text("a" * 64), u64(1)),
-        (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))],
+        (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.REVOKED_UNTIL, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))],
          whole=[(wire.SANDBOX, text(SEAT + "-2"), text("other"), u32(0), text(bytes(32)), u32(0)),
                 (wire.LABELS, text(SEAT + "-2"), u32(1), text("a"), u64(1)), (wire.SANDBOX_GONE, text(SEAT + "-2")),
-                (wire.PORT_OWN, u32(8080), u8(1)), (wire.PORT_OPEN, u32(1), text("127.0.0.1"), u32(0)), (wire.REVOKED, u64(0), u32(0))],
+                (wire.PORT_OWN, u32(8080), u8(1)), (wire.PORT_OPEN, u32(1), text("127.0.0.1"), u32(0)), (wire.REVOKED, u64(0), u32(0)), (wire.REVOKED_UNTIL, u64(1))],
          foreign=(wire.STORE_STATE,))
 
 
@@ -600,6 +600,53 @@ def exporter(bed, rows):
         ("loopback", "127.0.0.1")))
     k.end()
     ends(bed, rows, "exporter", more=[(wire.CARRIED, u32(1)), (wire.CARRY, u32(1), u8(1), text("x"))], foreign=(wire.CARRY, wire.CARRIED))
+
+
+def fleet_notes(bed, rows, f):
+    """To the controller: what is said is read, and can refuse tokens and no more."""
+    n = seat.Talk(bed, rows("fleet to controller"), f.wire("controller"))
+    mine = bed.identity("other")
+
+    def asked(got):
+        return got[0] == wire.NOTES_ASK
+
+    def note(place=1, kind="revoked", id="rt-nobody", body="1.-"):
+        return message(wire.NOTE, u64(place), text(kind), text(id), text(body))
+
+    def broken(name, *said):
+        n.wire.send(message(wire.NOTES_UP))
+        n.wire.next(5)
+        n.breaks(name, *said)
+    t = bed.t
+    got = n.takes("another connection", asked, message(wire.NOTES_UP))
+    number = got[1].u32()
+    n.takes("a note", None, note())
+    n.takes("the end of an answer", None, message(wire.NOTES_READ, u32(number), u8(0)))
+    n.takes("that nothing is kept", None, message(wire.NOTE_KEPT, u32(9), u8(1)))
+    n.takes("a hint", None, message(wire.NOTES_HINT))
+    gate = client.Gate(bed.addresses[2], bed.near.cafile, token="sandbox:" + mine["token"])
+
+    def status():
+        r, st = gate.connect(OTHER + ":443")
+        st.close()
+        return r.status
+    t.eq(status(), 200, "a token is taken")
+    n.wire.send(message(wire.NOTES_UP))
+    n.wire.next(5)
+    n.takes("a note of a sandbox of ours", None, note(id=mine["id"], body="1.0123456789abcdef"))
+    t.ok(tap.wait_for(lambda: status() == 407, 5), "a revoked one is refused")
+    broken("a letter that is none", note(id="rt-'"))
+    broken("a note of too many bytes", note(body="1" * 20481))
+    broken("a note that is cut", message(wire.NOTE, u64(1)))
+    broken("more notes than are asked for", *[note(kind="x")] * 17)
+    n.breaks("a note that nobody asked for", note())
+    broken("an end without its number", message(wire.NOTES_READ, u8(0)))
+    broken("an end of another kind", message(wire.NOTES_READ, u32(1), u8(2)))
+    n.breaks("what is kept of another kind", message(wire.NOTE_KEPT, u32(9), u8(2)))
+    n.breaks("a connection with more behind", message(wire.NOTES_UP, u8(1)))
+    n.breaks("a hint with more behind", message(wire.NOTES_HINT, u8(1)))
+    for kind in (wire.NOTE_PUT, wire.NOTES_ASK, wire.PENDING_APPROVAL, wire.KILL, wire.RUN, wire.RELOAD, 0):
+        n.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
 
 
 def fleet(bed, rows):
@@ -634,6 +681,7 @@ def fleet(bed, rows):
     s.breaks("message FLEET_BEAT", message(wire.FLEET_BEAT, u32(1)))
     s.breaks("message BUDGET_BACK", message(wire.BUDGET_BACK, u32(1), u64(1), u64(1)))
     s.breaks("message DIAL", dial(scene.PLAIN))
+    fleet_notes(bed, rows, f)
     f.end()
     ends(bed, rows, "fleet", more=[(wire.FLEET_SHARE, u32(1), u64(9))], foreign=(wire.FLEET_SHARE,))
 
@@ -642,12 +690,13 @@ PARTS = (injector, replies, dialer, signer, vault, exporter, fleet, controller, 
 
 
 def everything(t):
-    bed = seat_bed.Bed(t, notify={"webhook": {"url": "https://%s/in" % HOOKS},
+    bed = seat_bed.Bed(t, fleet=True, notify={"webhook": {"url": "https://%s/in" % HOOKS},
                                      "when": [{"denied": 1000000, "within": "1h"}]})
 
     def rows(name):
         return seat.Rows(t, name, bed.neighbour)
     t.eq(bed.comes_back(), True, "the neighbour is served before anybody is in a role's place")
+    bed.fleet_read()
     for part in seat.chosen(PARTS):
         t.part(part, bed, rows)
     bed.s.clean()

@@ -4,98 +4,38 @@ killed or cut off meanwhile; a host that is cut off goes on for `hold`, with wha
 import concurrent.futures
 import os
 import signal
-import socket
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, durward, nginx, origin, postgres, scan, tap  # noqa: E402
-from harness.accepting import accepting, joined  # noqa: E402
+from harness import client, fleet, origin, postgres, scan, tap  # noqa: E402
+from harness.fleet import DB, PASSWORD  # noqa: E402
 
-HOST, DB, PASSWORD, HOLD = "count.example.com", "fleet.example.com", "fleet-password-4711", 2
+HOST, HOLD = "count.example.com", 2
 WINDOW, RATE = 2, 12
 BUDGETS = {"all": {"requests": "40/h", "fleet": True}, "fast": {"requests": "%d/%ds" % (RATE, WINDOW), "fleet": True},
            "cut": {"requests": "1600/h", "fleet": True}, "bytes": {"download": "400KB/h", "fleet": True},
            "own": {"requests": "3/h"}, "held": {"requests": "32/10m", "fleet": True}, "free": None}
 
 
-class Relay:
-    """Between a host and the database: .cut() carries nothing any more, and ends no connection; .join() ends them."""
-
-    def __init__(self, t, port):
-        self.port, self.open, self.pairs = port, True, []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        t.cleanup(self.close)
-        accepting(self.listener, self._one)
-
-    def _one(self, near):
-        try:
-            far = socket.create_connection(("127.0.0.1", self.port), 2)
-        except OSError:
-            near.close()
-            return
-        self.pairs.append((near, far))
-        joined(near, far, lambda: self.open)
-
-    def cut(self):
-        self.open = False
-
-    def join(self):
-        self.open = True
-        for pair in self.pairs:
-            for s in pair:
-                try:
-                    s.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-    def close(self):
-        self.listener.close()
-        self.join()
-        for pair in self.pairs:
-            for s in pair:
-                s.close()
-
-
-class Node:
+class Node(fleet.Host):
     def __init__(self, t, i, ca=None):
-        self.d = d = durward.Durward(t, "n%d" % i)
-        d.ca = ca or d.ca
-        self.at = "127.0.0.1:%d" % nginx.free_port()
-        self.counted, self.t = origin.Origin(t, d.ca, HOST, handler), t
+        super().__init__(t, i, ca)
+        self.counted = origin.Origin(t, self.d.ca, HOST, handler)
 
     def begin(self, db):
-        d, self.db = self.d, db
-        self.relay = Relay(self.t, self.db.port)
-        d.secret("password", PASSWORD)
-        d.secrets["fleet"] = {"postgres_login": {"user": "fleet", "password": "password"}}
+        d = self.d
+        self.join(db, hold="%ds" % HOLD)
         d.origin(HOST, self.counted)
-        d.resolve[DB + ":5432"] = self.relay.address
         d.policy("coder", [dict({"allow": "%s/%s/**" % (HOST, name)}, **({"budget": b} if b else {}))
                            for name, b in BUDGETS.items()])
-        d.extra["fleet"] = {"postgres": "postgres://%s/fleet" % DB, "login": "fleet", "hold": "%ds" % HOLD}
         d.listen.append({"http": self.at, "policy": "coder"})
         d.serve()
         self.gate = client.Gate(self.at, self.ca_file(), timeout=20)
 
-    def ca_file(self):
-        r = self.d.command("ca", "export", "-c", self.d.conf)
-        path = os.path.join(self.d.dir, "durward-ca.pem")
-        with open(path, "w") as f:
-            f.write(r.stdout)
-        return path
-
     def get(self, name, path=""):
         return self.gate.get(HOST, "/%s/%s" % (name, path))
-
-    def kill(self, role):
-        for pid, found in self.d.roles(self.d.daemon.pid):
-            if found == role:
-                os.kill(pid, signal.SIGKILL)
-                return pid
-        return None
 
 
 def handler(req, conn):
@@ -227,12 +167,12 @@ def secrets(t, nodes):
 
 def refused(t, nodes):
     d = nodes[0].d
-    fleet = d.extra.pop("fleet")
+    whole = d.extra.pop("fleet")
     r = d.check()
     t.ok(r.returncode != 0 and "'fleet' says where" in r.stderr + r.stdout, "a budget of the fleet without one is refused", r.stderr)
-    d.extra["fleet"] = dict(fleet, login="password")
+    d.extra["fleet"] = dict(whole, login="password")
     t.ok(d.check().returncode != 0, "the login is one of PostgreSQL")
-    d.extra["fleet"] = fleet
+    d.extra["fleet"] = whole
     d.save()
 
 
@@ -245,8 +185,7 @@ def main(t):
     ca = nodes[0].d.ca
     nodes += [Node(t, i, ca) for i in (1, 2)]
     db = postgres.Postgres(t, ca, "pg", DB)
-    db.sql("SET password_encryption = 'scram-sha-256'; CREATE ROLE fleet LOGIN PASSWORD '%s'; "
-           "CREATE DATABASE fleet OWNER fleet;" % PASSWORD)
+    fleet.prepare(db)
     for n in nodes:
         n.begin(db)
     t.part(together, t, nodes)

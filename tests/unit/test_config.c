@@ -597,6 +597,29 @@ static void sandbox_section(void)
 
 void suite_config(void);
 
+#define FLEET                                                                          \
+    V "secrets:\n  p: { env: P }\n  l: { postgres_login: { user: f, password: p } }\n" \
+      "policies: { a: { rules: [ { allow: a.example } ] } }\n"                         \
+      "fleet: { postgres: 'postgres://db.example/f', login: l"
+#define KEY_OF_A "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+static void test_fleet(void)
+{
+    struct config *c = good(FLEET " }\n");
+    const struct config_fleet *f = config_fleet(c);
+    CU_ASSERT(f->hold == 60 && f->revocations == 600 && f->n_hosts == 0);
+    config_unref(c);
+    c = good(FLEET ", revocations: 2m, hosts: { b: '" KEY_OF_A "' } }\n");
+    f = config_fleet(c);
+    CU_ASSERT(f->revocations == 120 && f->n_hosts == 1 && strcmp(f->hosts[0].name, "b") == 0 &&
+              f->hosts[0].key[31] == 0);
+    config_unref(c);
+    says(FLEET ", revocations: 1s }\n", 6, "must be 2s or more");
+    says(FLEET ", hosts: { b: 'AAAA' } }\n", 6, "is no key");
+    says(FLEET ", hosts: { 'b c': '" KEY_OF_A "' } }\n", 6, "is no name of a host");
+    says(FLEET ", hosts: { b: '" KEY_OF_A "', c: '" KEY_OF_A "' } }\n", 6, "has the key of 'b'");
+}
+
 void suite_config(void)
 {
     CU_pSuite s = CU_add_suite("config", NULL, NULL);
@@ -614,6 +637,7 @@ void suite_config(void)
     CU_add_test(s, "limits", limits);
     CU_add_test(s, "injectors", injectors);
     CU_add_test(s, "sandbox of a policy", sandbox_section);
+    CU_add_test(s, "fleet", test_fleet);
 }
 
 void tap_suites(void)

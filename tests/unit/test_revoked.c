@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "revoked.h"
+#include <time.h>
 #include "tap_main.h"
 
 static void test_list(void)
@@ -97,6 +98,42 @@ static void test_messages(void)
     revoked_free(copy);
 }
 
+static uint64_t now_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* In a fleet: what is not known is refused. */
+static void test_until(void)
+{
+    struct revoked *r = NULL;
+    struct msg m;
+    CU_ASSERT_PTR_NULL(revoked_why(r, "rt-a", 2000));
+    for (int i = 0; i < 3; i++) {
+        msg_init(&m, 1);
+        msg_put_u64(&m, i == 0 ? 0 : i == 1 ? 1 : now_us() + 60000000);
+        CU_ASSERT_EQUAL(revoked_take_until(&r, &m), i == 0 ? -1 : 0);
+        msg_done(&m);
+        if (i == 1)
+            CU_ASSERT_STRING_EQUAL(revoked_why(r, "rt-a", 2000), "fleet_unread");
+    }
+    CU_ASSERT_PTR_NULL(revoked_why(r, "rt-a", 2000));
+    revoked_add(r, "rt-a", 2000, 1000);
+    CU_ASSERT_STRING_EQUAL(revoked_why(r, "rt-a", 2000), "token_revoked");
+    revoked_until(r, now_us());
+    CU_ASSERT_TRUE(revoked_stale(r));
+    CU_ASSERT_STRING_EQUAL(revoked_why(r, "rt-a", 2000), "token_revoked");
+    CU_ASSERT_STRING_EQUAL(revoked_why(r, "rt-b", 2000), "fleet_unread");
+    msg_init(&m, 1);
+    msg_put_u64(&m, 1);
+    msg_put_u64(&m, 1);
+    CU_ASSERT_EQUAL(revoked_take_until(&r, &m), -1); /* more behind */
+    msg_done(&m);
+    revoked_free(r);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("revoked", NULL, NULL);
@@ -104,4 +141,5 @@ void tap_suites(void)
     CU_add_test(s, "its bound fails closed", test_bound);
     CU_add_test(s, "the clock", test_clock);
     CU_add_test(s, "in messages", test_messages);
+    CU_add_test(s, "up to when it is known", test_until);
 }

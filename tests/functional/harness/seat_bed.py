@@ -3,7 +3,7 @@ clients have tokens; the neighbour is a client of policy `other`."""
 import base64
 import hashlib
 
-from . import api, client, scene, seat, shapes, tap
+from . import api, client, scene, seat, shapes, tap, wire
 from .origin import needs
 
 STORE, SIGNED, MINTS, MINTED = "s3.us-east-1.amazonaws.com", "signed.example.com", "mints.example.com", "minted.example.com"
@@ -54,7 +54,7 @@ def scan_of(s, name):
 
 
 class Bed:
-    def __init__(self, t, **audit):
+    def __init__(self, t, fleet=False, **audit):
         self.t, self.seats = t, seat.Seats(t)
         s = self.s = scene.Scene(t)
         s.rule(allow="api.github.com/read/**", methods=["GET"], **{"with": {"bearer": "github"}})
@@ -91,10 +91,11 @@ class Bed:
         self.other = s.add(OTHER, needs(self.word, shapes.github()))
         s.d.policy("other", [{"allow": OTHER, "with": {"bearer": "other"}}])
         s.d.audit.update(audit)
-        s.d.secret("fleet_password", scan_of(s, "fleet"))
-        s.d.secrets["fleet"] = {"postgres_login": {"user": "fleet", "password": "fleet_password"}}
-        s.d.resolve[FLEET + ":5432"] = "127.0.0.1:1"  # where nobody listens
-        s.d.extra["fleet"] = {"postgres": "postgres://%s/fleet" % FLEET, "login": "fleet"}
+        if fleet:  # no token is taken before fleet_read()
+            s.d.secret("fleet_password", scan_of(s, "fleet"))
+            s.d.secrets["fleet"] = {"postgres_login": {"user": "fleet", "password": "fleet_password"}}
+            s.d.resolve[FLEET + ":5432"] = "127.0.0.1:1"  # where nobody listens
+            s.d.extra["fleet"] = {"postgres": "postgres://%s/fleet" % FLEET, "login": "fleet", "revocations": "2h"}
         self.addresses = [s.listener(), s.listener("other"), s.listener(None)]
         s.d.extra.get("fleet", {}).update(every="1s", host="box", logs={"box": "58" + "66" * 31})  # of a key that is not this log's
         s.d.serve()
@@ -153,6 +154,18 @@ class Bed:
             before, seen[0] = seen[0], self.arrived()
             return before == seen[0]
         return tap.wait_for(still, seconds, 0.5)
+
+    def fleet_read(self):
+        """What a fleet's role says when it has read that nothing was revoked."""
+        f = self.seats.take("fleet")
+        w = f.wire("controller")
+        w.send(wire.message(wire.NOTES_UP))
+        kind, fields, _ = w.next(5)
+        w.send(wire.message(wire.NOTES_READ, wire.u32(fields.u32()), wire.u8(0)))
+        gate = client.Gate(self.addresses[2], self.near.cafile, token="sandbox:" + self.identity("other")["token"])
+        self.t.ok(kind == wire.NOTES_ASK and tap.wait_for(lambda: gate.get(OTHER, "/user").status == 200, 5, 0.05),
+                  "a token is taken once the fleet's notes are read")
+        f.end()
 
     def identity(self, policy):
         return self.api.ask("POST", "/v1/identities", {"policy": policy})

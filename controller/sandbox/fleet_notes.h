@@ -1,0 +1,42 @@
+/* The controller's end of what the hosts of a fleet tell one another (lib/note.h): puts notes until
+ * the database has them, reads those of all hosts, and knows up to when nothing was missed.
+ *
+ * A note may come more than once, after each new connection, and it is whoever may write to the
+ * database that says it: what it means is for its reader to judge. */
+#ifndef DURWARD_FLEET_NOTES_H
+#define DURWARD_FLEET_NOTES_H
+
+#include "err.h"
+#include "note.h"
+
+struct controller;
+struct fleet_notes;
+
+enum { FLEET_NOTES_WAITING_MAX = 8192 };
+
+/* Each kind has one reader. */
+struct fleet_reader {
+    const char *kind;
+    void (*note)(void *arg, const char *id, struct slice body);
+    /* What was put is there; mine false: another one of that id, and this one is not. NULL: nobody
+     * asks. */
+    void (*kept)(void *arg, const char *id, bool mine);
+    void *arg;
+};
+
+/* NULL: out of memory, or the registry cannot be read. What it holds is put again. */
+struct fleet_notes *fleet_notes_new(struct controller *c, struct err *err);
+void fleet_notes_free(struct fleet_notes *n); /* NULL is fine */
+void fleet_notes_reader(struct fleet_notes *n, const struct fleet_reader *r);
+/* A channel to the fleet's role, instead of the one before. Owns fd. */
+void fleet_notes_attach(struct fleet_notes *n, int fd);
+/* durable: kept in the registry until the database has it. -1: too many wait, or it cannot be
+ * kept. */
+int fleet_notes_put(struct fleet_notes *n, const char *kind, const char *id, struct slice body,
+                    uint32_t seconds, bool durable, struct err *err);
+void fleet_notes_forget(struct fleet_notes *n, const char *kind, const char *id);
+/* n NULL: there is no fleet, and nothing to know. */
+bool fleet_notes_stale(const struct fleet_notes *n);
+bool fleet_notes_up(const struct fleet_notes *n);
+
+#endif

@@ -1,0 +1,21 @@
+/* What a note of a fleet is made of (fleet/notes.h): letters that mean nothing to anything that it
+ * comes through, and lengths. */
+#ifndef DURWARD_NOTE_H
+#define DURWARD_NOTE_H
+
+#include "slice.h"
+
+enum {
+    NOTES_OPEN_MAX = 64, /* puts and questions that are not answered yet; more end the channel */
+    NOTES_AT_ONCE = 16,  /* of an answer */
+    NOTE_KIND_MAX = 16,
+    NOTE_ID_MAX = 64,
+    NOTE_BODY_MAX = 20480,
+    NOTE_SECONDS_MAX = 400 * 86400, /* it is kept at most so long */
+};
+
+bool note_kind_ok(const char *kind);
+bool note_id_ok(const char *id);
+bool note_body_ok(struct slice body);
+
+#endif

@@ -113,10 +113,12 @@ static int send_request(const struct kube *k, struct kube_stream *s, const struc
     char host[HOST_TEXT_MAX + 16];
     char *body = q->body ? json_dumps(q->body, JSON_COMPACT) : NULL;
     buf_init_wiped(&head, HEAD_MAX);
-    int r = q->body && body == NULL
-                ? -1
-                : buf_printf(&head, "%s %s HTTP/1.0\r\nHost: %s\r\nAccept: application/json\r\n",
-                             q->method, q->path, authority_text(&k->at, host, sizeof host));
+    int r =
+        q->body && body == NULL
+            ? -1
+            : buf_printf(&head, "%s %s HTTP/1.0\r\nHost: %s\r\nAccept: application/json%s%s\r\n",
+                         q->method, q->path, authority_text(&k->at, host, sizeof host),
+                         q->as ? ";as=" : "", q->as ? q->as : "");
     if (r == 0)
         r = put_token(k, &head, err);
     if (r == 0 && body)
@@ -278,7 +280,7 @@ static int read_next(const json_t *page, const char *path, char next[NEXT_MAX], 
     return 0;
 }
 
-int kube_pages(const struct kube *k, const char *path,
+int kube_pages(const struct kube *k, const char *path, const char *as,
                int (*on)(const json_t *page, void *arg, struct err *err), void *arg,
                struct err *err)
 {
@@ -288,7 +290,7 @@ int kube_pages(const struct kube *k, const char *path,
         json_t *page;
         snprintf(at, sizeof at, "%s%climit=%u%s%s", path, strchr(path, '?') ? '&' : '?', limit,
                  next[0] ? "&continue=" : "", next);
-        struct kube_request q = {.method = "GET", .path = at};
+        struct kube_request q = {.method = "GET", .path = at, .as = as};
         if (kube_must(k, &q, &page, err) < 0) {
             if (err->code != ERR_LIMIT || limit <= PAGE_LEAST)
                 return -1;
@@ -467,12 +469,39 @@ static void read_events(struct buf *b, void (*on)(const json_t *event, void *arg
 {
     ssize_t end;
     while ((end = slice_find(buf_slice(b), '\n')) >= 0) {
-        json_t *event =
-            json_loadb((const char *)buf_data(b), (size_t)end, JSON_REJECT_DUPLICATES, NULL);
-        if (event)
-            on(event, arg);
+        json_t *event = json_loadb((const char *)buf_data(b), (size_t)end,
+                                   JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+        on(event, arg);
         json_decref(event);
         buf_drain(b, (size_t)end + 1);
+    }
+}
+
+int kube_listen(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
+                struct buf *b, int *status, struct err *err)
+{
+    *status = begin(k, q, s, b, err);
+    if (*status < 0 || fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0)
+        return *status < 0 ? -1 : 0;
+    hang_up(s);
+    return err_sys(err, "a watch");
+}
+
+bool kube_heard(struct kube_stream *s, struct buf *b, void (*on)(const json_t *event, void *arg),
+                void *arg)
+{
+    for (;;) {
+        read_events(b, on, arg);
+        unsigned char *to = buf_reserve(b, 16 * 1024);
+        if (to == NULL)
+            return false;
+        ERR_clear_error();
+        int n = SSL_read(s->ssl, to, 16 * 1024);
+        if (n <= 0) {
+            buf_shrink(b);
+            return SSL_get_error(s->ssl, n) == SSL_ERROR_WANT_READ;
+        }
+        buf_commit(b, (size_t)n);
     }
 }
 

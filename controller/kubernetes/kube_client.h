@@ -29,6 +29,7 @@ struct kube_request {
     const char *method, *path;
     const char *type; /* of the body; NULL: there is none */
     const json_t *body;
+    const char *as; /* KIND;g=GROUP;v=VERSION that the answer is to be of; NULL: what it is */
 };
 
 /* The answer's JSON, a new reference, whatever its status is. -1 with err: nobody answers, or no
@@ -39,8 +40,8 @@ int kube_ask(const struct kube *k, const struct kube_request *q, int *status, js
 int kube_must(const struct kube *k, const struct kube_request *q, json_t **ret, struct err *err);
 
 /* A list by pages, so that no number of objects is too many: each page to `on`, whose -1 ends it. A
- * page that is too long is asked for again, in smaller ones. */
-int kube_pages(const struct kube *k, const char *path,
+ * page that is too long is asked for again, in smaller ones. as: of its request, or NULL. */
+int kube_pages(const struct kube *k, const char *path, const char *as,
                int (*on)(const json_t *page, void *arg, struct err *err), void *arg,
                struct err *err);
 
@@ -54,6 +55,14 @@ int kube_watch(const struct kube *k, const char *path, struct kube_stream *s, st
 void kube_unwatch(struct kube_stream *s);
 /* Until one of them says something (true), ends, or the time is over. */
 bool kube_wait(struct kube_stream *list, size_t n, unsigned seconds);
+
+/* A watch whose events are wanted. status: of the answer's head; what came behind it is in b. */
+int kube_listen(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
+                struct buf *b, int *status, struct err *err);
+/* All that has come of it, each event to `on` (NULL: one that is malformed). false: it has ended.
+ */
+bool kube_heard(struct kube_stream *s, struct buf *b, void (*on)(const json_t *event, void *arg),
+                void *arg);
 
 /* A connection whose WebSocket has begun (RFC 6455, 4.1), of this subprotocol and no other. rest:
  * what came behind the answer's head; the caller's in either case. */

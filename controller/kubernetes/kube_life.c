@@ -87,7 +87,7 @@ static void sweep(const struct kube_place *at)
     snprintf(path, sizeof path,
              "/api/v1/namespaces/%s/pods?labelSelector=durward.internal%%2Fdaemon%%3D%s", at->ns,
              at->daemon);
-    if (due && kube_pages(at->kube, path, sweep_page, (void *)at, &err) == 0 &&
+    if (due && kube_pages(at->kube, path, NULL, sweep_page, (void *)at, &err) == 0 &&
         pwrite(fd, "x", 1, 0) == 1)
         (void)futimens(fd, NULL);
     if (fd >= 0)

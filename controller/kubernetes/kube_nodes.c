@@ -1,14 +1,18 @@
 /* Labels the nodes whose daemon is ready, so that pods that are bound go to no other: a kubelet may
- * not give itself that label. Pods are listed and then watched, as objects are. */
+ * not give itself that label. The DaemonSet, its pods and the labels of nodes are each a mirror, so
+ * that one pod that becomes ready costs one event and one label, however many nodes there are. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kube_client.h"
+#include "kube_mirror.h"
 #include "kube_nodes.h"
 
 #define LABEL "node-restriction.kubernetes.io/durward"
 
-enum { WATCH_S = 240, UID_BYTES = 64, VERSION_BYTES = 32 };
+enum { WATCH_S = 240, SETTLE_MS = 50, PATH_MAX_BYTES = 512 };
 
 static json_t *in(const json_t *v, const char *section, const char *key)
 {
@@ -32,31 +36,55 @@ static bool is_ready(const json_t *pod)
 }
 
 /* A label alone is nothing: a kubelet makes mirrors of its static pods, with any. Who owns a pod
- * the API server lets no kubelet say. */
-static bool is_of(const json_t *pod, const char *uid)
+ * the API server lets no kubelet say. "": nobody. */
+static const char *owner_of(const json_t *pod)
 {
     const json_t *one;
     size_t i;
     if (json_object_get(in(pod, "metadata", "annotations"), "kubernetes.io/config.mirror"))
-        return false;
+        return "";
     json_array_foreach(in(pod, "metadata", "ownerReferences"), i, one)
     {
-        const char *own = json_string_value(json_object_get(one, "uid"));
-        if (own && strcmp(own, uid) == 0 && json_is_true(json_object_get(one, "controller")))
-            return true;
+        const char *uid = json_string_value(json_object_get(one, "uid"));
+        if (uid && json_is_true(json_object_get(one, "controller")))
+            return uid; /* there is at most one */
     }
-    return false;
+    return "";
 }
+
+/* ---- what is kept ---- */
+
+json_t *kube_nodes_pod(const json_t *pod)
+{
+    const char *node = json_string_value(in(pod, "spec", "nodeName"));
+    return node ? json_pack("{s:s, s:s, s:b}", "node", node, "owner", owner_of(pod), "ready",
+                            is_ready(pod))
+                : NULL;
+}
+
+json_t *kube_nodes_node(const json_t *node)
+{
+    const char *is = json_string_value(json_object_get(in(node, "metadata", "labels"), LABEL));
+    return json_boolean(is && strcmp(is, "ready") == 0);
+}
+
+static json_t *keep_uid(const json_t *daemonset)
+{
+    return json_incref(in(daemonset, "metadata", "uid"));
+}
+
+/* ---- what they come to ---- */
 
 json_t *kube_nodes_ready(const json_t *pods, const char *uid)
 {
-    json_t *found = json_object();
-    const json_t *one;
-    size_t i;
-    json_array_foreach(pods, i, one)
+    json_t *found = json_object(), *one;
+    const char *key;
+    json_object_foreach((json_t *)(uintptr_t)pods, key, one)
     {
-        const char *node = json_string_value(in(one, "spec", "nodeName"));
-        if (node && is_of(one, uid) && is_ready(one))
+        const char *owner = json_string_value(json_object_get(one, "owner"));
+        const char *node = json_string_value(json_object_get(one, "node"));
+        if (node && owner && owner[0] && strcmp(owner, uid) == 0 &&
+            json_is_true(json_object_get(one, "ready")))
             json_object_set_new(found, node, json_true());
     }
     return found;
@@ -64,125 +92,114 @@ json_t *kube_nodes_ready(const json_t *pods, const char *uid)
 
 json_t *kube_nodes_changed(const json_t *nodes, const json_t *ready)
 {
-    json_t *found = json_object();
-    const json_t *one;
-    size_t i;
-    json_array_foreach(nodes, i, one)
+    json_t *found = json_object(), *has;
+    const char *name;
+    json_object_foreach((json_t *)(uintptr_t)nodes, name, has)
     {
-        const char *name = json_string_value(in(one, "metadata", "name"));
-        const char *is = json_string_value(json_object_get(in(one, "metadata", "labels"), LABEL));
-        bool has = is && strcmp(is, "ready") == 0;
-        bool wants = name && json_object_get(ready, name);
-        if (name && has != wants)
+        bool wants = json_object_get(ready, name) != NULL;
+        if (json_is_true(has) != wants)
             json_object_set_new(found, name, json_boolean(wants));
     }
     return found;
 }
 
-static int label(const struct kube *k, const char *node, bool ready, struct err *err)
+/* ---- labels ---- */
+
+static int label(const struct kube *k, struct kube_mirror *nodes, const char *node, bool ready,
+                 struct err *err)
 {
     char path[320];
     json_t *said = NULL;
     json_t *body = json_pack("{s:{s:{s:o}}}", "metadata", "labels", LABEL,
                              ready ? json_string("ready") : json_null());
     snprintf(path, sizeof path, "/api/v1/nodes/%.253s", node);
-    struct kube_request q = {"PATCH", path, "application/merge-patch+json", body};
+    struct kube_request q = {"PATCH", path, "application/merge-patch+json", body,
+                             "PartialObjectMetadata;g=meta.k8s.io;v=v1"};
     int r = kube_must(k, &q, &said, err);
-    if (r == 0)
+    if (r == 0) {
         fprintf(stderr, "durward-kubernetes: node %s is %s\n", node, ready ? "ready" : "not ready");
+        kube_mirror_put(nodes, said);
+    }
     json_decref(said);
     json_decref(body);
     return r;
 }
 
-struct look {
-    const struct kube *kube;
-    const char *uid;
-    json_t *ready;
-    char version[VERSION_BYTES]; /* of the list of pods */
-    struct err err;              /* of the last node that could not be labelled */
-};
-
-static int look_at_pods(const json_t *page, void *arg, struct err *err)
-{
-    struct look *l = arg;
-    const char *version = json_string_value(in(page, "metadata", "resourceVersion"));
-    json_t *ready = kube_nodes_ready(json_object_get(page, "items"), l->uid);
-    int bad = json_object_update(l->ready, ready);
-    json_decref(ready);
-    if (version == NULL || strlen(version) >= VERSION_BYTES ||
-        strspn(version, "0123456789") != strlen(version))
-        return err_set(err, ERR_UPSTREAM, "the list of pods is malformed");
-    snprintf(l->version, sizeof l->version, "%s", version);
-    return bad ? err_set(err, ERR_INTERNAL, "out of memory") : 0;
-}
+enum { DAEMONSET, PODS, NODES, MIRRORS };
 
 /* One that fails keeps no other from its label. */
-static int label_page(const json_t *page, void *arg, struct err *err UNUSED)
+static int label_all(const struct kube *k, struct kube_mirror *const m[MIRRORS], struct err *err)
 {
-    struct look *l = arg;
-    json_t *value, *changed = kube_nodes_changed(json_object_get(page, "items"), l->ready);
-    const char *name;
-    json_object_foreach(changed, name, value)(void)
-        label(l->kube, name, json_is_true(value), &l->err);
+    const char *name = "", *uid = "";
+    json_t *value;
+    int r = 0;
+    json_object_foreach((json_t *)(uintptr_t)kube_mirror_items(m[DAEMONSET]), name, value) uid =
+        json_string_value(value);
+    json_t *ready = kube_nodes_ready(kube_mirror_items(m[PODS]), uid);
+    json_t *changed = kube_nodes_changed(kube_mirror_items(m[NODES]), ready);
+    json_object_foreach(changed, name, value) r |=
+        label(k, m[NODES], name, json_is_true(value), err);
     json_decref(changed);
+    json_decref(ready);
+    return r;
+}
+
+static int turn(const struct kube *k, struct kube_mirror *const m[MIRRORS], struct err *err)
+{
+    static const struct timespec settle = {0, SETTLE_MS * 1000000};
+    for (int i = 0; i < MIRRORS; i++)
+        if (kube_mirror_sync(m[i], k, err) < 0)
+            return -1;
+    if (label_all(k, m, err) < 0)
+        return -1;
+    if (kube_mirror_wait(m, MIRRORS, WATCH_S))
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &settle, NULL);
     return 0;
 }
 
-static int label_all(struct look *l, const char *pods, struct err *err)
-{
-    int r = kube_pages(l->kube, pods, look_at_pods, l, err);
-    if (r == 0)
-        r = kube_pages(l->kube, "/api/v1/nodes", label_page, l, err);
-    if (r < 0 || l->err.code == ERR_NONE)
-        return r;
-    *err = l->err;
-    return -1;
-}
+struct kube_nodes {
+    char pods[PATH_MAX_BYTES], daemonset[PATH_MAX_BYTES];
+    struct kube_mirror *mirrors[MIRRORS];
+};
 
-/* Its uid; "": it is not there. */
-static int daemonset_uid(const struct kube *k, const char *ns_name, char uid[UID_BYTES],
-                         struct err *err)
+struct kube_nodes *kube_nodes_new(const char *daemonset, struct err *err)
 {
-    char path[512];
-    int status;
-    json_t *said;
-    const char *slash = strchr(ns_name, '/');
-    snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%.*s/daemonsets/%.253s",
-             (int)(slash - ns_name), ns_name, slash + 1);
-    struct kube_request q = {.method = "GET", .path = path};
-    if (kube_ask(k, &q, &status, &said, err) < 0)
-        return -1;
-    const char *own = json_string_value(in(said, "metadata", "uid"));
-    int n = status == 404 ? 0 : status == 200 && own ? (int)strlen(own) : -1;
-    snprintf(uid, UID_BYTES, "%s", n > 0 ? own : "");
-    json_decref(said);
-    return n < 0 || n >= UID_BYTES
-               ? err_set(err, ERR_UPSTREAM, "GET %s: %d, and no uid", path, status)
-               : 0;
-}
-
-int kube_nodes_turn(const struct kube *k, const char *daemonset, struct err *err)
-{
-    char path[512], watch[640], uid[UID_BYTES];
     const char *slash = strchr(daemonset, '/');
-    struct kube_stream s = {.fd = -1};
-    if (slash == NULL)
-        return err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
-    if (daemonset_uid(k, daemonset, uid, err) < 0)
-        return -1;
-    snprintf(path, sizeof path, "/api/v1/namespaces/%.*s/pods?labelSelector=app%%3D%.63s",
+    struct kube_nodes *n = slash ? calloc(1, sizeof *n) : NULL;
+    if (n == NULL) {
+        err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
+        return NULL;
+    }
+    snprintf(n->daemonset, sizeof n->daemonset,
+             "/apis/apps/v1/namespaces/%.*s/daemonsets?fieldSelector=metadata.name%%3D%.253s",
              (int)(slash - daemonset), daemonset, slash + 1);
-    struct look l = {.kube = k, .uid = uid, .ready = json_object()};
-    int r = label_all(&l, path, err);
-    json_decref(l.ready);
-    if (r < 0)
-        return -1;
-    snprintf(watch, sizeof watch, "%s&watch=1&timeoutSeconds=%d&resourceVersion=%s", path, WATCH_S,
-             l.version);
-    r = kube_watch(k, watch, &s, err);
-    if (r == 0)
-        (void)kube_wait(&s, 1, WATCH_S);
-    kube_unwatch(&s);
-    return r;
+    snprintf(n->pods, sizeof n->pods, "/api/v1/namespaces/%.*s/pods?labelSelector=app%%3D%.63s",
+             (int)(slash - daemonset), daemonset, slash + 1);
+    const struct kube_mirror_of of[MIRRORS] = {
+        [DAEMONSET] = {n->daemonset, keep_uid, .names_only = true, .wakes = true},
+        [PODS] = {n->pods, kube_nodes_pod, .wakes = true},
+        [NODES] = {"/api/v1/nodes", kube_nodes_node, .names_only = true, .wakes = true},
+    };
+    bool bad = false;
+    for (int i = 0; i < MIRRORS; i++) {
+        n->mirrors[i] = kube_mirror_new(&of[i]);
+        bad = bad || n->mirrors[i] == NULL;
+    }
+    if (!bad)
+        return n;
+    kube_nodes_free(n);
+    err_set(err, ERR_INTERNAL, "out of memory");
+    return NULL;
+}
+
+void kube_nodes_free(struct kube_nodes *n)
+{
+    for (int i = 0; n && i < MIRRORS; i++)
+        kube_mirror_free(n->mirrors[i]);
+    free(n);
+}
+
+int kube_nodes_turn(struct kube_nodes *n, const struct kube *k, struct err *err)
+{
+    return turn(k, n->mirrors, err);
 }

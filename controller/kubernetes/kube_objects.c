@@ -61,13 +61,29 @@ static json_t *nothing_allowed(void)
     return json_pack("{s:[]}", "rules");
 }
 
-static int keep_policy(const struct kube_base *base, const json_t *object, const json_t *last,
-                       json_t *to, json_t *verdicts)
+/* That all load together says of each that it does, by one look for all of them. Where they do not
+ * each is looked at by itself. */
+static bool are_good(const struct kube_base *base, const json_t *policies)
+{
+    struct err ignored = {0};
+    json_t *all = json_pack("{s:{}}", "policies"), *to = json_object_get(all, "policies");
+    const json_t *one;
+    size_t i;
+    int bad = all == NULL;
+    json_array_foreach(policies, i, one) bad |=
+        json_object_set(to, text_in(one, "metadata", "name"), json_object_get(one, "spec"));
+    bool good = !bad && try(base, all, NULL, &ignored) == 0;
+    json_decref(all);
+    return good;
+}
+
+static int keep_policy(const struct kube_base *base, const json_t *object, bool good,
+                       const json_t *last, json_t *to, json_t *verdicts)
 {
     struct err err = {0}, other = {0};
     const char *name = text_in(object, "metadata", "name");
     json_t *spec = json_object_get(object, "spec"), *was = json_object_get(last, name);
-    if (kube_judge(base, name, spec, NULL, &err) == 0) {
+    if (good || kube_judge(base, name, spec, NULL, &err) == 0) {
         say(verdicts, "Policy", name, "");
         return json_object_set(to, name, spec);
     }
@@ -155,37 +171,50 @@ static int add_to(json_t *namespaces, const char *ns, const json_t *spec, struct
     return bad;
 }
 
-/* All of its namespaces, or none. */
-static int add_binding(const struct kube_base *base, const json_t *object, json_t *objects,
-                       json_t *verdicts)
+static int add_binding(json_t *objects, const json_t *object, struct err *err)
 {
-    struct err err = {0};
-    const char *name = text_in(object, "metadata", "name");
-    json_t *tried = json_deep_copy(objects), *one;
-    const json_t *spec = json_object_get(object, "spec");
-    json_t *wanted = json_object_get(tried, "namespaces");
+    const json_t *spec = json_object_get(object, "spec"), *one;
+    json_t *wanted = json_object_get(objects, "namespaces");
     size_t i;
-    int bad = tried == NULL;
+    int bad = 0;
     json_array_foreach(json_object_get(spec, "namespaces"), i, one)
     {
         const char *ns = json_string_value(one);
         if (ns)
-            bad |= add_to(wanted, ns, spec, &err);
+            bad |= add_to(wanted, ns, spec, err);
     }
-    if (!bad && err.code == ERR_NONE && try(base, tried, NULL, &err) == 0)
-        bad |= json_object_set(objects, "namespaces", wanted);
-    say(verdicts, "PolicyBinding", name, err.text);
-    json_decref(tried);
     return bad;
+}
+
+/* n of them, all or none: what is good together costs one look, however many they are. Where
+ * something is wrong the older half is looked at first, and then the younger one beside what is
+ * left of it, so that in the end each is judged as if it had come alone. */
+static int add_some(const struct kube_base *base, const struct sorting *list, size_t n,
+                    json_t *objects, json_t *verdicts)
+{
+    struct err err = {0};
+    json_t *tried = json_deep_copy(objects);
+    int bad = tried == NULL;
+    for (size_t i = 0; !bad && i < n; i++)
+        bad = add_binding(tried, list[i].object, &err);
+    if (!bad && err.code == ERR_NONE && try(base, tried, NULL, &err) == 0)
+        bad = json_object_set(objects, "namespaces", json_object_get(tried, "namespaces"));
+    json_decref(tried);
+    if (bad || (err.code != ERR_NONE && n > 1))
+        return bad ? -1
+                   : add_some(base, list, n / 2, objects, verdicts) |
+                         add_some(base, list + n / 2, n - n / 2, objects, verdicts);
+    for (size_t i = 0; i < n; i++)
+        say(verdicts, "PolicyBinding", list[i].name, err.text);
+    return 0;
 }
 
 static int add_bindings(const struct kube_base *base, const json_t *bindings, json_t *objects,
                         json_t *verdicts)
 {
     struct sorting *list = sorted(bindings);
-    int bad = list == NULL;
-    for (size_t i = 0; !bad && i < json_array_size(bindings); i++)
-        bad = add_binding(base, list[i].object, objects, verdicts);
+    size_t n = json_array_size(bindings);
+    int bad = list == NULL || (n > 0 && add_some(base, list, n, objects, verdicts) < 0);
     free(list);
     return bad;
 }
@@ -198,7 +227,8 @@ json_t *kube_objects(const struct kube_base *base, const json_t *policies, const
     const json_t *was = json_object_get(last, "policies"), *one;
     size_t i;
     int bad = objects == NULL;
-    json_array_foreach(policies, i, one) bad |= keep_policy(base, one, was, to, verdicts);
+    bool good = are_good(base, policies);
+    json_array_foreach(policies, i, one) bad |= keep_policy(base, one, good, was, to, verdicts);
     bad |= keep_gone(base, was, to);
     bad |= add_bindings(base, bindings, objects, verdicts);
     if (!bad)

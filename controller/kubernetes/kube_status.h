@@ -4,6 +4,8 @@
 #define DURWARD_KUBE_STATUS_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "err.h"
 
@@ -25,11 +27,27 @@ void kube_count_lost(struct kube_count *c, const char *ns);
  * another policy. Both are the count's. */
 void kube_count_end(struct kube_count *c, json_t **bindings, json_t **policies);
 
+/* What is kept of a pod that has not ended, as one text: there may be hundreds of thousands. NULL:
+ * it counts for nothing. */
+json_t *kube_status_pod(const json_t *pod);
+/* kept: { KEY: such a text }. */
+void kube_count_kept(struct kube_count *c, const json_t *kept);
+
 struct kube;
 struct kube_base;
-/* kube_tell.c: counts, and tells each object what became of it. 0: err says of which namespaces
- * the pods cannot be listed, if there are such. */
-int kube_tell_all(const struct kube *k, const struct kube_base *base, const json_t *policies,
-                  const json_t *bindings, struct err *err);
+struct kube_mirror;
+struct kube_teller {
+    struct kube_mirror *policies, *bindings; /* kept by kube_tell_keep */
+    struct kube_mirror *pods;                /* by kube_status_pod */
+    bool pods_known;                         /* else no count is said */
+    unsigned every; /* seconds in which a bounded number of counts is said */
+    unsigned room;  /* of those that number leaves, */
+    int64_t filled; /* and since when */
+    size_t next;    /* whose counts come first */
+};
+/* kube_tell.c: counts, and tells each object what became of it. */
+json_t *kube_tell_keep(const json_t *object);
+int kube_tell_all(struct kube_teller *t, const struct kube *k, const struct kube_base *base,
+                  struct err *err);
 
 #endif

@@ -1,64 +1,28 @@
-/* Writes into each object's status what the compiler says of it and which pods it is of. Pods are
- * listed a page at a time, so that no number of them is too many; a namespace whose list fails
- * takes the counts of its own bindings and no others. */
+/* Writes into each object's status what the compiler says of it and which pods it is of. What is
+ * written every node hears, for the nodes watch these objects: so a status of which only a count
+ * has changed waits its turn, and a round writes a bounded number of those. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kube_client.h"
+#include "kube_mirror.h"
 #include "kube_objects.h"
 #include "kube_status.h"
 
-/* ---- pods ---- */
-
-static int count_page(const json_t *page, void *arg, struct err *err UNUSED)
-{
-    kube_count_pods(arg, json_object_get(page, "items"));
-    return 0;
-}
-
-static int count_namespace(const struct kube *k, const char *ns, struct kube_count *c,
-                           struct err *err)
-{
-    char path[256];
-    snprintf(path, sizeof path,
-             "/api/v1/namespaces/%.63s/pods?fieldSelector=status.phase!%%3DSucceeded,"
-             "status.phase!%%3DFailed",
-             ns);
-    return kube_pages(k, path, count_page, c, err);
-}
-
-/* err: the first that failed. */
-static void count_all(const struct kube *k, const json_t *namespaces, struct kube_count *c,
-                      struct err *err)
-{
-    const json_t *one;
-    size_t i;
-    json_array_foreach(namespaces, i, one)
-    {
-        struct err own = {0};
-        const char *ns = json_string_value(one);
-        if (count_namespace(k, ns, c, &own) == 0)
-            continue;
-        kube_count_lost(c, ns);
-        if (err->code == ERR_NONE)
-            *err = own;
-    }
-}
+enum { COUNTS_MAX = 32 }; /* statuses that say another count and nothing else */
 
 /* ---- objects ---- */
 
-static const json_t *named(const json_t *items, const char *name)
+json_t *kube_tell_keep(const json_t *object)
 {
-    const json_t *one;
-    size_t i;
-    json_array_foreach(items, i, one)
-    {
-        const char *own =
-            json_string_value(json_object_get(json_object_get(one, "metadata"), "name"));
-        if (own && strcmp(own, name) == 0)
-            return one;
-    }
-    return NULL;
+    const json_t *about = json_object_get(object, "metadata");
+    return json_pack("{s:{s:O*, s:O*, s:O*}, s:O*, s:O*}", "metadata", "name",
+                     json_object_get(about, "name"), "creationTimestamp",
+                     json_object_get(about, "creationTimestamp"), "generation",
+                     json_object_get(about, "generation"), "spec", json_object_get(object, "spec"),
+                     "status", json_object_get(object, "status"));
 }
 
 /* A binding that is not accepted is of nobody. */
@@ -77,12 +41,12 @@ static json_t *status_of(const json_t *object, const json_t *verdict, bool polic
     return v;
 }
 
-static bool says(const json_t *object, json_t *status)
+static bool says(const json_t *object, const json_t *status)
 {
     const json_t *own = json_object_get(object, "status");
     const char *key;
     json_t *value;
-    json_object_foreach(status, key, value)
+    json_object_foreach((json_t *)(uintptr_t)status, key, value)
     {
         if (!json_equal(json_object_get(own, key), value))
             return false;
@@ -90,63 +54,98 @@ static bool says(const json_t *object, json_t *status)
     return true;
 }
 
-static int tell(const struct kube *k, const char *plural, const json_t *object,
-                const json_t *verdict, json_t *count, struct err *err)
+static int write_status(struct kube_mirror *of, const struct kube *k, const char *plural,
+                        const char *name, json_t *status, struct err *err)
 {
-    bool policy = strcmp(plural, "policies") == 0;
-    json_t *status = object ? status_of(object, verdict, policy) : NULL, *said = NULL;
     char path[512];
+    json_t *body = json_pack("{s:O}", "status", status), *said = NULL;
+    snprintf(path, sizeof path, KUBE_API "/%s/%.253s/status", plural, name);
+    struct kube_request q = {"PATCH", path, "application/merge-patch+json", body, NULL};
+    int r = kube_must(k, &q, &said, err);
+    if (r == 0)
+        kube_mirror_put(of, said);
+    json_decref(said);
+    json_decref(body);
+    return r;
+}
+
+/* 1: it says another count, and there is no room for that in this round. */
+static int tell(struct kube_teller *t, const struct kube *k, const json_t *verdict,
+                json_t *const counts[2], struct err *err)
+{
+    const char *kind = json_string_value(json_object_get(verdict, "kind"));
+    const char *name = json_string_value(json_object_get(verdict, "name"));
+    bool policy = kind && strcmp(kind, "Policy") == 0;
+    struct kube_mirror *of = policy ? t->policies : t->bindings;
+    const json_t *object = name ? json_object_get(kube_mirror_items(of), name) : NULL;
+    json_t *status = object ? status_of(object, verdict, policy) : NULL;
+    json_t *count = name ? json_object_get(counts[policy], name) : NULL;
     int r = 0;
+    bool urgent = status && !says(object, status);
     if (status && count)
         json_object_update(status, count);
     if (status && !says(object, status)) {
-        json_t *body = json_pack("{s:O}", "status", status);
-        snprintf(path, sizeof path, KUBE_API "/%s/%.253s/status", plural,
-                 json_string_value(json_object_get(verdict, "name")));
-        struct kube_request q = {"PATCH", path, "application/merge-patch+json", body};
-        r = kube_must(k, &q, &said, err);
-        json_decref(said);
-        json_decref(body);
+        if (!urgent && t->room == 0)
+            r = 1;
+        else
+            r = write_status(of, k, policy ? "policies" : "policybindings", name, status, err);
+        t->room -= !urgent && r == 0;
     }
     json_decref(status);
     return r;
 }
 
-static int tell_each(const struct kube *k, const json_t *policies, const json_t *bindings,
-                     const json_t *verdicts, json_t *const counts[2], struct err *err)
+/* Each once, beginning behind the last one whose count found room. */
+static int tell_each(struct kube_teller *t, const struct kube *k, const json_t *verdicts,
+                     json_t *const counts[2], struct err *err)
 {
-    const json_t *one;
-    size_t i;
-    int r = 0;
-    json_array_foreach(verdicts, i, one)
-    {
-        const char *kind = json_string_value(json_object_get(one, "kind"));
-        const char *name = json_string_value(json_object_get(one, "name"));
-        bool policy = kind && strcmp(kind, "Policy") == 0;
-        if (name)
-            r |= tell(k, policy ? "policies" : "policybindings",
-                      named(policy ? policies : bindings, name), one,
-                      json_object_get(counts[policy], name), err);
+    size_t n = json_array_size(verdicts), first = n ? t->next % n : 0, waits = n;
+    struct timespec now;
+    int bad = 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (t->filled == 0 || now.tv_sec - t->filled >= t->every) {
+        t->filled = now.tv_sec;
+        t->room = COUNTS_MAX;
     }
-    return r;
+    for (size_t i = 0; i < n; i++) {
+        int r = tell(t, k, json_array_get(verdicts, (first + i) % n), counts, err);
+        bad |= r < 0;
+        if (r > 0 && waits == n)
+            waits = i;
+    }
+    t->next = waits < n ? first + waits : 0;
+    return bad ? -1 : 0;
 }
 
-int kube_tell_all(const struct kube *k, const struct kube_base *base, const json_t *policies,
-                  const json_t *bindings, struct err *err)
+static void lose_all(struct kube_count *c, const json_t *bindings, const json_t *verdicts)
 {
+    json_t *namespaces = kube_status_namespaces(bindings, verdicts);
+    const json_t *one;
+    size_t i;
+    json_array_foreach(namespaces, i, one) kube_count_lost(c, json_string_value(one));
+    json_decref(namespaces);
+}
+
+int kube_tell_all(struct kube_teller *t, const struct kube *k, const struct kube_base *base,
+                  struct err *err)
+{
+    json_t *policies = kube_mirror_list(t->policies), *bindings = kube_mirror_list(t->bindings);
     json_t *verdicts = json_array(), *counts[2];
     json_t *objects = kube_objects(base, policies, bindings, NULL, verdicts);
     struct kube_count *c = objects ? kube_count_new(bindings, verdicts) : NULL;
     int r = c ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
     if (c) {
-        json_t *namespaces = kube_status_namespaces(bindings, verdicts);
-        count_all(k, namespaces, c, err);
-        json_decref(namespaces);
+        if (t->pods_known)
+            kube_count_kept(c, kube_mirror_items(t->pods));
+        else
+            lose_all(c, bindings, verdicts);
         kube_count_end(c, &counts[0], &counts[1]);
-        r = tell_each(k, policies, bindings, verdicts, counts, err);
+        r = tell_each(t, k, verdicts, counts, err);
     }
     kube_count_free(c);
     json_decref(objects);
     json_decref(verdicts);
+    json_decref(policies);
+    json_decref(bindings);
     return r;
 }

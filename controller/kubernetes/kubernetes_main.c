@@ -22,6 +22,7 @@
 #include "kube_client.h"
 #include "kube_file.h"
 #include "kube_keeper.h"
+#include "kube_mirror.h"
 #include "kube_nodes.h"
 #include "kube_objects.h"
 #include "kube_plugin.h"
@@ -32,7 +33,7 @@
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 enum {
-    WATCH_S = 240,     /* until all is asked for anew */
+    WATCH_S = 240,     /* until the configuration is read anew */
     SETTLE_MS = 50,    /* after a change: others come with it */
     AGAIN_MS = 500,    /* where nobody answers, and as long again by chance */
     AGAIN_S = 1,       /* after another failure, doubled up to */
@@ -52,8 +53,9 @@ struct options {
 struct keeper {
     struct kube kube;
     const struct options *options;
-    bool status; /* tell the objects what became of them, in place of writing */
-    bool nodes;  /* label nodes, and nothing of this */
+    bool status;              /* tell the objects what became of them, in place of writing */
+    struct kube_teller told;  /* its policies and bindings are there without `status`, too */
+    struct kube_nodes *nodes; /* label nodes, and nothing of this */
     char said[768];
 };
 
@@ -109,27 +111,32 @@ static void complain(struct keeper *k, const char *text)
         fprintf(stderr, "durward-kubernetes: %s\n", text);
 }
 
-/* ---- lists ---- */
+/* ---- mirrors ---- */
 
-static int list(const struct kube *k, const char *plural, json_t **items, char *watch, size_t size,
-                struct err *err)
+/* Of an object what the daemon is to know: a status that changes changes nothing here. */
+static json_t *keep_spec(const json_t *object)
 {
-    char path[128];
-    json_t *all;
-    snprintf(path, sizeof path, KUBE_API "/%s", plural);
-    struct kube_request q = {.method = "GET", .path = path};
-    if (kube_must(k, &q, &all, err) < 0)
-        return -1;
-    const char *version =
-        json_string_value(json_object_get(json_object_get(all, "metadata"), "resourceVersion"));
-    *items = json_incref(json_object_get(all, "items"));
-    bool ok = json_is_array(*items) && version &&
-              strspn(version, "0123456789") == strlen(version) && strlen(version) < 32;
-    if (ok)
-        snprintf(watch, size, "%s?watch=1&timeoutSeconds=%d&resourceVersion=%s", path, WATCH_S,
-                 version);
-    json_decref(all);
-    return ok ? 0 : err_set(err, ERR_UPSTREAM, "the list of %s is malformed", plural);
+    const json_t *about = json_object_get(object, "metadata");
+    return json_pack("{s:{s:O*, s:O*}, s:O*}", "metadata", "name", json_object_get(about, "name"),
+                     "creationTimestamp", json_object_get(about, "creationTimestamp"), "spec",
+                     json_object_get(object, "spec"));
+}
+
+static int make_mirrors(struct keeper *k, struct err *err)
+{
+    json_t *(*keep)(const json_t *) = k->status ? kube_tell_keep : keep_spec;
+    const struct kube_mirror_of policies = {KUBE_API "/policies", keep, .wakes = true},
+                                bindings = {KUBE_API "/policybindings", keep, .wakes = true},
+                                pods = {"/api/v1/pods?fieldSelector=status.phase!%3DSucceeded,"
+                                        "status.phase!%3DFailed",
+                                        kube_status_pod, .wakes = false};
+    k->told.every = k->options->every;
+    k->told.policies = kube_mirror_new(&policies);
+    k->told.bindings = kube_mirror_new(&bindings);
+    k->told.pods = k->status ? kube_mirror_new(&pods) : NULL;
+    return k->told.policies && k->told.bindings && (k->told.pods || !k->status)
+               ? 0
+               : err_set(err, ERR_INTERNAL, "out of memory");
 }
 
 /* ---- what becomes of them ---- */
@@ -174,32 +181,39 @@ static int write_objects(const struct kube_base *base, const json_t *policies,
     return r < 0 ? -1 : 0;
 }
 
-/* What was listed is the truth; a watch only says that it is so no more. */
+/* What there is by now, and then what becomes of it. */
+static int act(struct keeper *k, const struct kube_base *base, struct err *err)
+{
+    if (k->status)
+        return kube_tell_all(&k->told, &k->kube, base, err);
+    json_t *policies = kube_mirror_list(k->told.policies);
+    json_t *bindings = kube_mirror_list(k->told.bindings);
+    int r = policies && bindings ? write_objects(base, policies, bindings, err)
+                                 : err_set(err, ERR_INTERNAL, "out of memory");
+    json_decref(policies);
+    json_decref(bindings);
+    return r;
+}
+
 static int turn(struct keeper *k, struct err *err)
 {
     static const struct timespec settle = {0, SETTLE_MS * 1000000};
-    json_t *policies = NULL, *bindings = NULL;
-    char paths[2][256];
-    struct kube_stream s[2] = {{.fd = -1}, {.fd = -1}};
+    struct kube_mirror *list[] = {k->told.policies, k->told.bindings, k->told.pods};
     struct buf text;
     int r = kube_file_read(k->options->config, &text, err);
     struct kube_base base = {k->options->config, buf_slice(&text)};
-    if (r == 0 && (list(&k->kube, "policies", &policies, paths[0], sizeof paths[0], err) < 0 ||
-                   list(&k->kube, "policybindings", &bindings, paths[1], sizeof paths[1], err) < 0))
-        r = -1;
-    if (r == 0)
-        r = k->status ? kube_tell_all(&k->kube, &base, policies, bindings, err)
-                      : write_objects(&base, policies, bindings, err);
-    if (r == 0)
-        complain(k, err->text); /* what it did without */
     for (int i = 0; r == 0 && i < 2; i++)
-        r = kube_watch(&k->kube, paths[i], &s[i], err);
-    if (r == 0 && kube_wait(s, 2, k->status ? k->options->every : WATCH_S))
-        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &settle, NULL);
-    for (int i = 0; i < 2; i++)
-        kube_unwatch(&s[i]);
-    json_decref(policies);
-    json_decref(bindings);
+        r = kube_mirror_sync(list[i], &k->kube, err);
+    if (r == 0) { /* pods that cannot be had take their counts, and nothing else */
+        k->told.pods_known = k->status && kube_mirror_sync(list[2], &k->kube, err) == 0;
+        r = act(k, &base, err);
+    }
+    if (r == 0) {
+        complain(k, err->text); /* what it did without */
+        if (kube_mirror_wait(list, k->told.pods_known ? 3 : 2,
+                             k->status ? k->options->every : WATCH_S))
+            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &settle, NULL);
+    }
     buf_free(&text);
     return r;
 }
@@ -222,8 +236,7 @@ static void keep(struct keeper *k)
     unsigned failed = 0;
     for (;;) {
         struct err err = {0};
-        if ((k->nodes ? kube_nodes_turn(&k->kube, k->options->daemonset, &err) : turn(k, &err)) ==
-            0) {
+        if ((k->nodes ? kube_nodes_turn(k->nodes, &k->kube, &err) : turn(k, &err)) == 0) {
             failed = 0;
             complain(k, err.text);
             continue;
@@ -232,7 +245,8 @@ static void keep(struct keeper *k)
         if (err.code == ERR_UNREADY)
             rest(AGAIN_MS + by_chance(AGAIN_MS));
         else
-            rest((unsigned)AGAIN_S * 1000 << (failed < AGAIN_DOUBLED ? failed++ : failed));
+            rest(((unsigned)AGAIN_S * 1000 << (failed < AGAIN_DOUBLED ? failed++ : failed)) +
+                 by_chance(AGAIN_S * 1000));
     }
 }
 
@@ -376,7 +390,10 @@ static int run(struct keeper *k, enum verb verb, struct err *err)
     if (verb == REVIEW)
         return kube_review(&listener, err);
     k->status = verb == STATUS;
-    k->nodes = verb == NODES;
+    if (verb == NODES)
+        k->nodes = kube_nodes_new(o->daemonset, err);
+    if (verb == NODES ? k->nodes == NULL : make_mirrors(k, err) < 0)
+        return -1;
     keep(k);
     return -1;
 }

@@ -28,13 +28,13 @@ def binding(name, policy, *namespaces):
 
 
 class Server:
-    """What a cluster's API server says of these objects; pods: { namespace: [pod] }, or a number: this status."""
+    """What a cluster's API server says of these objects; pods: a list, or a number: this status. tell(): an event for all who watch."""
 
     def __init__(self, t, d, policies, bindings, pods):
         self.objects = {"policies": policies, "policybindings": bindings}
         self.pods, self.told, self.pages, self.events, self.hung = pods, {}, [], [], threading.Event()
         self.release, self.daemons, self.nodes, self.daemonset, self.said = threading.Event(), [], [], 200, []
-        self.followed = 0
+        self.followed, self.streams = 0, {}
         t.cleanup(self.release.set)
         self.origin = origin.Origin(t, d.ca, "localhost", self.answer)
         self.token, self.ca, self.uid = t.write("token", "t0ken"), d.ca.pem, "d-1"
@@ -53,16 +53,18 @@ class Server:
         if "watch" in query and "/daemonsets" in req.path:
             self.follow(conn)
         elif "watch" in query:
-            conn.head(200)
-            self.release.wait(60)
+            self.stream(conn, "daemons" if "labelSelector" in query else req.path.split("/")[-1])
         elif req.method == "PATCH" and req.path.startswith("/api/v1/nodes/"):
-            self.told[req.path.split("/")[-1]] = req.json()
-            conn.reply(req, 200, {})
+            name = req.path.split("/")[-1]
+            self.told[name] = req.json()
+            conn.reply(req, 200, {"metadata": {"name": name, "labels": {k: v for k, v in req.json()["metadata"]["labels"].items() if v}}})
         elif req.method == "PATCH":
             self.told.setdefault(req.path[len(API):], []).append(req.json()["status"])
-            conn.reply(req, 200, {})
+            one = [x for x in self.objects[kind] if x["metadata"]["name"] == req.path.split("/")[-2]][0]
+            one["status"] = dict(one.get("status", {}), **req.json()["status"])
+            conn.reply(req, 200, one)
         elif kind:
-            conn.reply(req, 200, listed(self.objects[kind]))
+            self.part(req, conn, query, self.objects[kind])
         elif req.path.endswith("/events"):
             self.events.append(req.json())
             if self.hung.is_set():
@@ -70,6 +72,8 @@ class Server:
             conn.reply(req, 201, {})
         elif req.path == "/api/v1/nodes":
             self.part(req, conn, query, self.nodes)
+        elif req.path.endswith("/daemonsets"):
+            conn.reply(req, 200, listed([{"metadata": {"name": "durward-node", "namespace": "durward-node", "uid": self.uid}}]))
         elif "/daemonsets/" in req.path:
             conn.reply(req, self.daemonset, {"metadata": {"uid": self.uid}})
         elif "labelSelector" in query:
@@ -89,20 +93,34 @@ class Server:
                 conn.send(json.dumps({"type": kind, "object": {"metadata": dict({"name": "durward-node"}, **more)}}).encode() + b"\n")
                 at += 1
 
-    def page(self, req, conn, query):
-        ns = req.path.split("/")[4]
-        pods = self.pods.get(ns, [])
-        if isinstance(pods, int):
-            conn.reply(req, pods, {"message": "no list of " + ns})
-        else:
-            self.part(req, conn, query, pods, ns)
+    def tell(self, kind, *events):
+        """Texts, or (type, object): of policies, policybindings, pods, nodes, daemons."""
+        self.streams.setdefault(kind, []).extend(x if isinstance(x, str) else json.dumps({"type": x[0], "object": x[1]}) for x in events)
 
-    def part(self, req, conn, query, items, name=""):
+    def stream(self, conn, kind):
+        """What is told from here on; a text END ends it."""
+        at = len(self.streams.setdefault(kind, []))
+        conn.head(200)
+        while not self.release.wait(0.01):
+            for text in self.streams[kind][at:]:
+                at += 1
+                if text == "END":
+                    return
+                conn.send(text.encode() + b"\n")
+
+    def page(self, req, conn, query):
+        if isinstance(self.pods, int):
+            conn.reply(req, self.pods, {"message": "no list of pods"})
+        else:
+            self.part(req, conn, query, self.pods)
+
+    def part(self, req, conn, query, items):
         at, limit = int(query.get("continue", "0")), int(query.get("limit", "1000000"))
-        self.pages.append((name or req.path, at, limit))
+        self.pages.append((req.path, at, limit))
         part = items[at:at + limit]
         text = json.dumps(listed(part, **({"continue": str(at + limit)} if at + limit < len(items) else {})))
-        conn.reply(req, 200, text + " " * (17 << 20) if len(part) > 100 and name == "large" else text)
+        large = sum(x["metadata"].get("namespace") == "large" for x in part)
+        conn.reply(req, 200, text + " " * (17 << 20) if large > 100 else text)
 
 
 def pod(ns, i):
@@ -110,22 +128,51 @@ def pod(ns, i):
 
 
 def counts(t, d):
-    """Pods by pages, however large; a namespace that cannot be listed takes its own counts and no others."""
-    policies = [{"metadata": {"name": x, "generation": 7}, "spec": {"rules": []}} for x in ("p", "q", "r")]
-    s = Server(t, d, policies, [binding("many", "p", "many", "other"), binding("large", "q", "large"), binding("lost", "r", "lost")],
-               {"many": [pod("many", i) for i in range(1203)], "other": [pod("other", 0)], "large": [pod("large", i) for i in range(130)],
-                "lost": 500})
-    s.start(t, "status")
+    """Pods by pages, however large, and then as they come and go; where they cannot be listed no count is said."""
+    policies = [{"metadata": {"name": x, "generation": 7}, "spec": {"rules": []}} for x in ("p", "q")]
+    s = Server(t, d, policies, [binding("many", "p", "many", "other"), binding("large", "q", "large")],
+               [pod("many", i) for i in range(1203)] + [pod("other", 0)] + [pod("large", i) for i in range(130)])
+    p = s.start(t, "status", "--every", "1")
     told = lambda path: s.told.get(path + "/status", [{}])[-1]  # noqa: E731
-    t.ok(tap.wait_for(lambda: all(told("policybindings/" + x).get("accepted") for x in ("many", "large", "lost")), 20, 0.05), "each object is told what became of it", str(s.told)[:500])
+    t.ok(tap.wait_for(lambda: all(told("policybindings/" + x).get("accepted") for x in ("many", "large")), 20, 0.05), "each object is told what became of it", str(s.told)[:500])
     many = told("policybindings/many")
     t.eq((many.get("pods"), many.get("nodes"), len(many.get("some", []))), (1204, 3, 20), "1,204 pods of two namespaces are counted")
-    t.eq([x for x in s.pages if x[0] == "many"], [("many", 0, 500), ("many", 500, 500), ("many", 1000, 500)], "a page of 500 at a time")
+    t.eq([x[1:] for x in s.pages if x[0] == "/api/v1/pods"][:3], [(0, 500), (500, 500), (1000, 500)], "a page of 500 at a time")
     t.eq(told("policybindings/large").get("pods"), 130, "pods that are large are listed in smaller pages")
-    t.eq([told("policies/" + x).get("pods") for x in ("p", "q", "r")], [1204, 130, None], "policies have the counts of their bindings")
+    t.eq([told("policies/" + x).get("pods") for x in ("p", "q")], [1204, 130], "policies have the counts of their bindings")
     t.eq((told("policies/p").get("observedGeneration"), told("policies/p").get("bindings")), (7, 1), "of which version is said with it")
-    t.eq(told("policybindings/lost").get("pods"), None, "a namespace that cannot be listed has no count")
-    t.ok(tap.wait_for(lambda: "no list of lost" in open(t.path("status.log")).read(), 10, 0.05), "and the program says why")
+    listings, wrote = len(s.pages), len(s.told["policybindings/many/status"])
+    at = lambda version, x, **more: {"metadata": dict(x["metadata"], resourceVersion=str(version)), "spec": x["spec"], "status": dict(x["status"], **more)}  # noqa: E731
+    s.tell("pods", ("ADDED", at(2, pod("other", 1))), ("MODIFIED", at(3, pod("many", 0), conditions=[])), ("DELETED", at(4, pod("many", 1))),
+           ("DELETED", at(5, pod("many", 2))), ("MODIFIED", at(6, pod("many", 3), phase="Failed")), ("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))
+    t.ok(tap.wait_for(lambda: told("policybindings/many").get("pods") == 1202, 10, 0.05), "pods that come, end and go are counted as they do", str(told("policybindings/many"))[:200])
+    t.ok(len(s.pages) == listings and len(s.told["policybindings/many/status"]) <= wrote + 2, "nothing is listed anew for that, and the status is not written for each")
+    s.tell("pods", "END")
+    t.ok(tap.wait_for(lambda: any("resourceVersion=9" in (r.query or "") for r in s.origin.requests), 10, 0.05), "a watch that ends is begun again where it was")
+    t.eq(len(s.pages), listings, "without a list")
+    for what, event in (("a watch that says that it is too old", ("ERROR", {"kind": "Status", "code": 410})), ("one that nobody can read", "{\"type\"")):
+        had = len(s.pages)
+        s.pods.append(pod("other", had))
+        s.tell("pods", event)
+        t.ok(tap.wait_for(lambda: len(s.pages) > had and told("policybindings/many").get("pods") == 1205 + (what[0] == "o"), 15, 0.05),
+             "after %s all is listed again" % what, str(told("policybindings/many"))[:100])
+    p.kill()
+    s = Server(t, d, policies[:1], [dict(x, spec=dict(x["spec"], labels={"a": "b"})) for x in (binding("c%d" % i, "p", "n") for i in range(40))], [])
+    p = s.start(t, "status", "--every", "3")
+    said = lambda: sum(told("policybindings/c%d" % i).get("pods", 0) for i in range(40))  # noqa: E731
+    tap.wait_for(lambda: all(told("policybindings/c%d" % i) for i in range(40)), 10, 0.02)
+    one = pod("n", 0)
+    one["metadata"]["labels"] = {"a": "b"}
+    s.tell("pods", ("ADDED", at(2, one)))
+    tap.wait_for(lambda: said() >= 31, 10, 0.02)
+    t.ok(not tap.wait_for(lambda: said() > 31, 1.5, 0.02), "of 40 statuses that say another number of pods, and their policy, 32 are written at once", said())
+    t.ok(tap.wait_for(lambda: said() == 40, 10, 0.05), "and the others after them", said())
+    p.kill()
+    s = Server(t, d, policies[:1], [binding("lost", "p", "lost")], 500)
+    s.start(t, "status")
+    t.ok(tap.wait_for(lambda: told("policybindings/lost").get("accepted"), 20, 0.05), "where pods cannot be listed objects are told what became of them")
+    t.eq(told("policybindings/lost").get("pods"), None, "without a count")
+    t.ok(tap.wait_for(lambda: "no list of pods" in open(t.path("status.log")).read(), 10, 0.05), "and the program says why")
 
 
 def connected(c, path):
@@ -152,7 +199,7 @@ def ask(path, ns, name, uid="u-1"):
 
 def queue(t, d):
     """An event that hangs delays no answer, and what waits is bounded."""
-    s = Server(t, d, [], [], {})
+    s = Server(t, d, [], [], [])
     at = t.path("pods.sock")
     s.start(t, "node", "--pods", at, "--node", "n1")
     t.ok(tap.wait_for(lambda: os.path.exists(at) and ask(at, "a", "p"), 20, 0.05), "the plugin is answered")
@@ -177,17 +224,40 @@ def queue(t, d):
     t.ok(tap.wait_for(lambda: len(said()) > 200, 10, 0.05), "no more than a bounded number of events wait, and what is lost is said", str(len(said())))
 
 
+def objects(t, d):
+    """A node hears of what changed, and of nothing else; each object is judged as if it were alone."""
+    policies = [{"metadata": {"name": "p%d" % i, "generation": 1}, "spec": {"rules": []}} for i in range(200)]
+    bad = {30: "none", 77: "none", 150: "none"}
+    bound = [binding("b%03d" % i, bad.get(i, "p%d" % i), "ns%d" % i) for i in range(200)] + [binding("c", "p1", "ns0")]
+    s = Server(t, d, policies, bound, [])
+    at = t.path("objects.json")
+    began = time.monotonic()
+    s.start(t, "node", "--pods", t.path("pods2.sock"), "--node", "n2")
+    read = lambda: json.load(open(at))  # noqa: E731
+    t.ok(tap.wait_for(lambda: os.path.exists(at) and len(read()["policies"]) == 200, 20, 0.02), "200 policies and 201 bindings come to the node's file")
+    t.diag("after %.1f s" % (time.monotonic() - began))
+    t.eq(sorted({"ns%d" % i for i in range(200)} - set(read()["namespaces"])), ["ns150", "ns30", "ns77"], "bindings that are bad take their own namespaces, and no others")
+    t.eq(read()["namespaces"]["ns0"], [{"policy": "p0"}], "and the older of two counts")
+    listings = len(s.pages)
+    s.tell("policies", ("MODIFIED", {"metadata": {"name": "p0", "generation": 1, "resourceVersion": "2"}, "spec": {"rules": []}, "status": {"pods": 7}}))
+    s.tell("policies", ("MODIFIED", {"metadata": {"name": "p1", "generation": 2, "resourceVersion": "3"}, "spec": {"rules": [{"allow": "x.example.com"}]}}))
+    t.ok(tap.wait_for(lambda: "x.example.com" in open(at).read(), 5, 0.02), "a policy that changes is heard of")
+    s.tell("policybindings", ("DELETED", {"metadata": {"name": "b005", "resourceVersion": "4"}}))
+    t.ok(tap.wait_for(lambda: "ns5" not in read()["namespaces"], 5, 0.02), "and a binding that goes")
+    t.eq(len(s.pages), listings, "without a list")
+
+
 LABEL = "node-restriction.kubernetes.io/durward"
 
 
 def nodes(t, d):
     """Nodes are labelled by the DaemonSet's pods."""
-    s = Server(t, d, [], [], {})
+    s = Server(t, d, [], [], [])
     node = lambda name, **labels: {"metadata": {"name": name, "labels": labels}}  # noqa: E731
     s.nodes = [node(x) for x in ("mirror", "own", "before", "beside", "new", "other")] + [node(x, **{LABEL: "ready"}) for x in ("kept", "lost", "gone")]
     condition = lambda ready: [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": ready}]  # noqa: E731
     owner = lambda uid, controller=True: [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "durward-node", "uid": uid, "controller": controller}]  # noqa: E731
-    daemon = lambda name, ready, **more: {"metadata": dict({"ownerReferences": owner(s.uid)}, **more), "spec": {"nodeName": name},  # noqa: E731
+    daemon = lambda name, ready, **more: {"metadata": dict({"name": "d-" + name, "namespace": "durward-node", "ownerReferences": owner(s.uid)}, **more), "spec": {"nodeName": name},  # noqa: E731
                                           "status": {"conditions": condition(ready)}}
     s.daemons = [daemon("new", "True"), daemon("kept", "True"), daemon("lost", "False"), daemon("other", "False"),
                  daemon("mirror", "True", annotations={"kubernetes.io/config.mirror": "x"}), daemon("own", "True", ownerReferences=[]),
@@ -197,10 +267,20 @@ def nodes(t, d):
     want = {name: {"metadata": {"labels": {LABEL: value}}} for name, value in (("new", "ready"), ("lost", None), ("gone", None))}
     tap.wait_for(lambda: set(want) <= set(s.told), 10, 0.05)
     t.eq([(at, limit) for path, at, limit in s.pages], [(0, 500), (500, 500), (1000, 500)] * 2, "pods and nodes are listed by pages, and all of them")
+    t.ok(all("as=PartialObjectMetadata" in dict(r.headers).get("Accept", "") for r in s.origin.requests if r.path == "/api/v1/nodes"), "of nodes only what they are called by")
     t.eq(s.told.get("new"), want["new"], "the node whose daemon is ready is labelled")
     t.eq({x: s.told.get(x) for x in want}, want, "and those whose daemon is not are so no more")
     t.eq([x for x in ("own", "before", "beside") if x in s.told], [], "a pod that has its label and another owner counts for nothing")
     t.ok("mirror" not in s.told, "nor does the mirror of a static pod", str(s.told))
+    listings = len(s.pages)
+    s.tell("daemons", ("MODIFIED", daemon("new", "False", resourceVersion="2")), ("MODIFIED", daemon("other", "True", resourceVersion="3")), ("DELETED", daemon("kept", "True", resourceVersion="4")))
+    t.ok(tap.wait_for(lambda: [s.told.get(x, {}).get("metadata", {}).get("labels", {}).get(LABEL, "-") for x in ("new", "other", "kept")] == [None, "ready", None], 10, 0.05),
+         "a daemon that becomes ready or ends changes its node's label", str(s.told))
+    node_of = lambda name, version, **labels: {"metadata": {"name": name, "labels": labels, "resourceVersion": str(version)}}  # noqa: E731
+    s.told.clear()
+    s.tell("nodes", ("MODIFIED", node_of("other", 5)), ("MODIFIED", node_of("lost", 6, **{LABEL: "ready"})), ("ADDED", node_of("n5", 7)))
+    t.ok(tap.wait_for(lambda: set(s.told) == {"other", "lost"}, 10, 0.05), "and so does somebody else's label", str(s.told))
+    t.eq(len(s.pages), listings, "none of that lists anything anew")
 
 
 NETWORK = {"name": "n", "cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}
@@ -225,7 +305,7 @@ class Daemon(threading.Thread):
 
 def plugin(t, d):
     """The plugin in a node's list: once the daemon answers, whoever writes the list anew, until the DaemonSet is gone."""
-    s = Server(t, d, [], [], {})
+    s = Server(t, d, [], [], [])
     where, lists = t.mkdir("bin"), t.mkdir("lists")
     at, other = os.path.join(lists, "10-net.conflist"), os.path.join(lists, "20-other.conflist")
     for path in (at, other):
@@ -279,6 +359,7 @@ def test(t):
     t.write("durward.json", json.dumps(dict(CONFIG, node=dict(CONFIG["node"], objects=t.path("objects.json")))))
     t.part(counts, t, d)
     t.part(queue, t, d)
+    t.part(objects, t, d)
     t.part(nodes, t, d)
     t.part(plugin, t, d)
 

@@ -117,8 +117,10 @@ int launcher_note_network(const struct netns_listeners *l, struct buf *notes, st
 }
 
 /* What is the builder's alone stays behind. */
-static int leave_the_builder(struct err *err)
+static int leave_the_builder(const struct plan *plan, struct err *err)
 {
+    /* nothing of the sandbox's runs here then, and a container's filter may refuse the call */
+    bool elsewhere = backend_of(plan) == &backend_kubernetes;
     sigset_t empty;
     sigemptyset(&empty);
     /* ignored signals would stay ignored in the sandbox's commands */
@@ -129,7 +131,8 @@ static int leave_the_builder(struct err *err)
     if (proc_no_core() < 0)
         return err_sys(err, "RLIMIT_CORE");
     /* the caller's keys hang on the session keyring; ENOSYS: a kernel without keyrings */
-    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
+        !(elsewhere && errno == EPERM))
         return err_sys(err, "cannot leave the session keyring");
     return 0;
 }
@@ -143,7 +146,7 @@ static NORETURN void child(int fds[LAUNCHER_FDS], const struct rootfs_parts *par
     m.parts.owners = fds[LAUNCHER_OWNERS] >= 0 ? LAUNCHER_OWNERS : -1;
     if (setpgid(0, 0) < 0 || arrange(fds, &err) < 0)
         _exit(1); /* no channel to say it on */
-    if (cgroup_enter(cgroup, &err) < 0 || leave_the_builder(&err) < 0 ||
+    if (cgroup_enter(cgroup, &err) < 0 || leave_the_builder(plan, &err) < 0 ||
         backend_of(plan)->make(&m, &err) < 0)
         (void)launcher_built(plan, false, err.text, NULL);
     _exit(1);

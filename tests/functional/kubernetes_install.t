@@ -290,7 +290,8 @@ def by_helm(t, s, c):
     values = t.write("values.yaml", json.dumps(dict(secrets=configuration(s)["secrets"], config={"upstream": configuration(s)["upstream"]}, image={
         "name": "localhost/durward", "tag": "1"}, unbound=["kube-system", "open"], paths={"bin": "/run/cni/bin", "lists": "/run/cni/net.d",
                                                                                        "netns": "/run/netns", "kubelet": "/var/lib/kubelet"},
-        api={"host": NODE_IP, "port": 6443})))
+        api={"host": NODE_IP, "port": 6443}, sandboxes={"namespace": "boxes", "daemon": True, "volume": {"emptyDir": {}}, "policies": {
+            "coder": {"image": "localhost/agent:1", "memory": "256MiB"}}})))
 
     def run(*words):
         r = subprocess.run([helm, "--kubeconfig", c.users["admin"], "--namespace", "durward-node", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150,
@@ -304,6 +305,7 @@ def by_helm(t, s, c):
     pod = agent(c, "agent")
     pod.create()
     runs(t, s, c, pod, "helm")
+    t.part(sandboxes, t, c)
     t.part(updated, t, c, pod, lambda: run("upgrade", "durward", DEPLOY, "-f", values, "--set", "image.tag=2"))
     code, said = c.kubectl("get", "validatingwebhookconfiguration", "durward-policies", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}")
     serve_service(t, c)
@@ -311,6 +313,27 @@ def by_helm(t, s, c):
     pod.delete()
     taken_away(t, c, "helm", lambda: run("uninstall", "durward"))
     t.has(c.kubectl("get", "policies")[1], "coder", "policies outlive the release")
+
+
+def sandboxes(t, c):
+    """The daemon in the cluster whose sandboxes are pods, with no privilege and the rights that its chart lists."""
+    c.apply(dict(BINDING, metadata={"name": "boxes"}, spec={"policy": "coder", "namespaces": ["boxes"], "labels": {"durward.internal/policy": "coder"}}))
+    inside = lambda *words, **kw: c.kubectl("exec", "-n", "durward", "deployment/durward-sandboxes", "--", *words, **kw)  # noqa: E731
+    if not t.ok(tap.wait_for(lambda: inside("durward", "status")[0] == 0, 60, 0.5), "the daemon of sandboxes runs, as an ordinary user without a capability",
+                c.events("durward")[-1500:], c.kubectl("logs", "-n", "durward", "deployment/durward-sandboxes", "--tail=20")[1]):
+        return
+    code, said = tap.wait_for(lambda: (lambda r: r if r[0] == 0 else None)(inside("durward", "sandbox", "create", "--policy", "coder", timeout=100)), 60, 1) or inside(
+        "durward", "sandbox", "create", "--policy", "coder", timeout=100)
+    box = said.strip().splitlines()[-1]
+    t.ok(code == 0 and box in c.kubectl("get", "pods", "-n", "boxes", "-o", "name")[1], "a sandbox of it is a pod of its namespace", said, c.events("boxes")[-1500:])
+    code, said = inside("durward", "sandbox", "exec", box, "--", "sh", "-c", GET % "https://api.github.com/user")
+    t.ok(code == 0 and said[-3:] == "200", "and its requests have the credential, by the gate of its node", said)
+    code, said = inside("durward", "sandbox", "rm", box)
+    t.ok(code == 0 and tap.wait_for(lambda: not c.items("/api/v1/namespaces/boxes/pods"), 40, 0.2), "its pod goes with it", said)
+    asked = ("create pods", "delete pods", "create pods --subresource=exec", "get secrets", "list pods", "patch pods", "create serviceaccounts --subresource=token")
+    can = lambda ns: [x for x in asked if c.kubectl("auth", "can-i", *x.split(), "-n", ns, "--as=system:serviceaccount:durward:durward-sandboxes")[0] == 0]  # noqa: E731
+    t.eq((can("boxes"), can("agents"), can("durward")), (["create pods", "delete pods", "create pods --subresource=exec", "list pods"], [], []),
+         "its account may make pods and start commands in that namespace, and nothing elsewhere")
 
 
 def same(t, c, run):
@@ -324,7 +347,16 @@ def same(t, c, run):
     code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", "--set", "api.from={192.0.2.0/24,2001:db8::/64}")
     t.eq([x["from"] for o in yaml.safe_load_all(said if code == 0 else "") if o and o["kind"] == "NetworkPolicy" for x in o["spec"].get("ingress", [])],
          [[{"ipBlock": {"cidr": "192.0.2.0/24"}}, {"ipBlock": {"cidr": "2001:db8::/64"}}]], "the webhook's port is for the API server's addresses, where they are said")
-    for bad in ("api.from={any}", "unbounds={x}", "image.tag=1,paths.bin=opt/cni", "config.node.socket=/x"):
+    boxes = ["--set", "sandboxes.namespace=boxes,sandboxes.policies.coder.image=localhost/agent:1"]
+    code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", *boxes)
+    made = [(x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"]) for x in yaml.safe_load_all(said if code == 0 else "") if x and "boxes" in str(x)]
+    t.eq(made, [("Namespace", None, "boxes"), ("ServiceAccount", "boxes", "durward-sandboxes"), ("Role", "boxes", "durward-sandboxes"),
+                ("RoleBinding", "boxes", "durward-sandboxes")], "sandboxes.namespace: a namespace for sandboxes that are pods, with an account and its rights")
+    code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", *boxes, "--set", "sandboxes.daemon=true")
+    made = {(x["kind"], x["metadata"].get("namespace")) for x in yaml.safe_load_all(said if code == 0 else "") if x and x["metadata"]["name"].startswith("durward-sandboxes")}
+    t.eq(made, {("Role", "boxes"), ("RoleBinding", "boxes"), *((x, "durward") for x in (
+        "ServiceAccount", "ConfigMap", "PersistentVolumeClaim", "Deployment", "Service", "NetworkPolicy"))}, "with sandboxes.daemon the account is in Durward's own namespace")
+    for bad in ("sandboxes.daemon=true", "sandboxes.namespace=durward", "sandboxes.namespace=x,unbound={x}", "sandboxes.policies.x.memory=1GiB", "api.from={any}", "unbounds={x}", "image.tag=1,paths.bin=opt/cni", "config.node.socket=/x"):
         code, said = run("template", "durward", DEPLOY, "--kube-version", "1.34.0", "--set", bad)
         t.ok(code != 0, "the chart refuses %s" % bad, said[:300])
     code, said = run("lint", DEPLOY)

@@ -307,9 +307,26 @@ def streams(t):
     box.close()
 
 
+def scale(t):
+    """A short form of `make kubernetes-scale`: our programs beside nodes and pods that kwok plays."""
+    folder = os.environ.get("DURWARD_KUBERNETES", "")
+    r = subprocess.run([os.path.join(durward.TOP, "bench/kubernetes"), "--size", os.path.join(durward.TOP, "bench/kubernetes.json")], stdout=subprocess.PIPE,
+                       text=True, timeout=20)
+    with open(os.path.join(durward.TOP, "doc/how-to/kubernetes.md")) as f:
+        t.ok(r.returncode == 0 and r.stdout and r.stdout in f.read(), "what the how-to says of a large cluster is what bench/kubernetes computes", r.stdout[-500:])
+    if os.geteuid() != 0 or not os.access(os.path.join(folder, "kwok"), os.X_OK):
+        t.skip("nodes and pods that kwok plays", "not root, or DURWARD_KUBERNETES names no folder with kwok (sigs.k8s.io/kwok/cmd/kwok)")
+        return
+    r = subprocess.run([os.path.join(durward.TOP, "bench/kubernetes"), "--program", durward.program(), "--programs", folder, "--nodes", "10", "--pods", "40",
+                        "--watchers", "2", "--policies", "12", "--namespaces", "4", "--claims", "20", "--seconds", "2", "--every", "3", "--changes", "2",
+                        "--settle", "5"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150)
+    t.ok(r.returncode == 0 and "all nodes are labelled" in r.stdout, "40 pods of 10 nodes, 20 claims: each is decided, counted and labelled, and nothing grows", r.stdout[-3000:])
+
+
 def main(t):
     t.part(stand_in, t)
     real(t)
+    t.part(scale, t)
     try:
         kubernetes.needed()
     except tap.Skip as e:

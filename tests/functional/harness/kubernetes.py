@@ -234,7 +234,7 @@ class Cluster:
         self.start_apiserver()
         self.tls = ssl.create_default_context(cafile=self.ca.pem)
         self.tls.load_cert_chain(*admin)
-        if not tap.wait_for(self.answers, 90, 0.1):
+        if not tap.wait_for(self.answers, 240, 0.1):
             raise RuntimeError("the API server is not ready: " + self.log("apiserver"))
         self.start("manager", self.ours("kube-controller-manager"), "--kubeconfig=" + self.users["manager"],
                    "--service-account-private-key-file=accounts.key", "--root-ca-file=" + self.ca.pem,

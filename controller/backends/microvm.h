@@ -32,8 +32,12 @@ int microvm_find(struct microvm_program *ret, struct err *err);
 #define MICROVM_ROOT   "/sandbox"
 enum { MICROVM_TRUNK = 3, MICROVM_FILES = 4 }; /* QEMU's; virtiofsd listens on the first number */
 
-/* The guest's first files, in a memfd, rewound: durward-guest, modules, what it is to start. */
-int microvm_initrd(const struct plan *plan, const struct microvm_program *p, struct err *err);
+/* durward-guest: opened before the root is laid out, which hides the host's /tmp. */
+int microvm_guest(struct err *err);
+/* The guest's first files, in a memfd, rewound: durward-guest (whose it stays), modules, what it is
+ * to start. */
+int microvm_initrd(const struct plan *plan, const struct microvm_program *p, int guest,
+                   struct err *err);
 
 /* The far end of the trunk, until it ends: in a process of its own. */
 NORETURN void microvm_carry(int line, int control);

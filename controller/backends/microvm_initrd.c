@@ -16,6 +16,7 @@
 #include "ipc.h"
 #include "microvm.h"
 #include "program.h"
+#include "rlimits.h"
 #include "rootfs.h"
 
 enum {
@@ -50,24 +51,29 @@ static void add(struct archive *a, const char *name, unsigned mode, const void *
     pad(a, n);
 }
 
-static int add_file(struct archive *a, const char *name, unsigned mode, const char *path,
+static int add_open(struct archive *a, const char *name, unsigned mode, int fd, const char *path,
                     struct err *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > FILE_MAX) {
-        if (fd >= 0)
-            close(fd);
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > FILE_MAX)
         return err_set(err, ERR_UNREADY, "%s cannot be read, or is too large", path);
-    }
     size_t n = (size_t)st.st_size;
     void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
     if (p == MAP_FAILED)
         return err_sys(err, "%s", path);
     add(a, name, mode, p, n);
     munmap(p, n);
     return 0;
+}
+
+static int add_file(struct archive *a, const char *name, unsigned mode, const char *path,
+                    struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int r = add_open(a, name, mode, fd, path, err);
+    if (fd >= 0)
+        close(fd);
+    return r;
 }
 
 /* ---- durward-guest's libraries ---- */
@@ -207,14 +213,25 @@ static int with_modules(struct archive *a, const char *directory, struct err *er
 
 /* ---- what is started ---- */
 
-/* Each ends in a NUL: host name, number of tasks, the build, the words of durward-init. */
+/* Files in the machine's memory, beside its programs. */
+static uint64_t shared_memory(const struct plan *plan)
+{
+    uint64_t half = plan_machine_mib(plan) * PLAN_MIB / 2, disk = plan->sandbox_spec.limits.disk;
+    return disk && disk < half ? disk : half;
+}
+
+/* Each ends in a NUL. */
 static int add_words(struct archive *a, const struct plan *plan, struct err *err)
 {
-    char text[WORDS_MAX], pids[16], files[32];
+    char text[WORDS_MAX], pids[16], known[24], shared[24], files[32];
     snprintf(pids, sizeof pids, "%u", (unsigned)plan->sandbox_spec.limits.pids);
+    snprintf(known, sizeof known, "%llu", (unsigned long long)rlimits_server_files(plan));
+    snprintf(shared, sizeof shared, "%llu", (unsigned long long)shared_memory(plan));
     snprintf(files, sizeof files, COMMAND_FILES "%u", (unsigned)plan->sandbox_spec.limits.files);
     const char *const words[] = {plan->hostname,
                                  pids,
+                                 known,
+                                 shared,
                                  program_build,
                                  ROOTFS_INIT,
                                  COMMAND_RELAYED,
@@ -235,17 +252,24 @@ static int add_words(struct archive *a, const struct plan *plan, struct err *err
     return 0;
 }
 
-int microvm_initrd(const struct plan *plan, const struct microvm_program *p, struct err *err)
+int microvm_guest(struct err *err)
 {
-    char guest[MICROVM_PATH];
+    char path[MICROVM_PATH];
+    if (program_path(GUEST_PROGRAM, path, sizeof path, err) < 0)
+        return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_sys(err, "%s", path) : fd;
+}
+
+int microvm_initrd(const struct plan *plan, const struct microvm_program *p, int guest,
+                   struct err *err)
+{
     int fd = memfd_create("initrd", MFD_CLOEXEC), other = fd < 0 ? -1 : dup(fd);
     struct archive a = {.to = other < 0 ? NULL : fdopen(other, "w")};
     if (a.to == NULL)
         return err_sys(err, "initrd");
-    int r = program_path(GUEST_PROGRAM, guest, sizeof guest, err);
     add(&a, "modules", S_IFDIR | 0700, "", 0);
-    if (r == 0)
-        r = add_file(&a, "init", S_IFREG | 0500, guest, err);
+    int r = add_open(&a, "init", S_IFREG | 0500, guest, GUEST_PROGRAM, err);
     if (r == 0)
         r = with_libraries(&a, err);
     if (r == 0)

@@ -4,6 +4,7 @@
 #include "rlimits.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -37,6 +38,15 @@ int rlimits_tasks(const struct plan *plan, struct err *err)
                : 0;
 }
 
+/* One of a file that is kept. */
+static int lower_size(const struct plan *plan, struct err *err)
+{
+    uint64_t disk = plan->sandbox_spec.limits.disk;
+    return disk && plan->sandbox_spec.root == SANDBOX_SPEC_KEPT
+               ? lower(RLIMIT_FSIZE, disk, "RLIMIT_FSIZE", err)
+               : 0;
+}
+
 int rlimits_set(const struct plan *plan, struct err *err)
 {
     const struct config_sandbox *l = &plan->sandbox_spec.limits;
@@ -44,12 +54,26 @@ int rlimits_set(const struct plan *plan, struct err *err)
     if (l->memory && !(plan->held & CGROUP_MEMORY) &&
         lower(RLIMIT_DATA, l->memory, "RLIMIT_DATA", err) < 0)
         return -1;
-    if (rlimits_tasks(plan, err) < 0)
-        return -1;
-    if (l->disk && plan->sandbox_spec.root == SANDBOX_SPEC_KEPT &&
-        lower(RLIMIT_FSIZE, l->disk, "RLIMIT_FSIZE", err) < 0)
-        return -1;
-    return 0;
+    return rlimits_tasks(plan, err) < 0 ? -1 : lower_size(plan, err);
+}
+
+/* ---- who serves a virtual machine's files ---- */
+
+uint64_t rlimits_server_files(const struct plan *plan)
+{
+    enum { A_FILE = 1024 }; /* bytes of the machine's kernel, at least */
+    uint64_t most = plan_machine_mib(plan) * PLAN_MIB / A_FILE;
+    struct rlimit r;
+    return getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_max < most ? r.rlim_max : most;
+}
+
+/* What is too large is an error of the write, not its end. */
+int rlimits_server(const struct plan *plan, struct err *err)
+{
+    rlim_t files = rlimits_server_files(plan);
+    const struct rlimit r = {files, files};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    return setrlimit(RLIMIT_NOFILE, &r) < 0 ? err_sys(err, "RLIMIT_NOFILE") : lower_size(plan, err);
 }
 
 enum { INOTIFY_INSTANCES = 32, INOTIFY_WATCHES = 16384 };

@@ -17,6 +17,12 @@ int rlimits_lower_shared(const char *path, unsigned long to);
 /* How many processes, where no control group holds that: of a user namespace that is made by
  * whoever has this limit, it is the sum. */
 int rlimits_tasks(const struct plan *plan, struct err *err);
+/* How many descriptors a program may have that serves a virtual machine's files, of which it keeps
+ * one for each file that the machine's kernel knows: as many as that has memory to know, or the
+ * host gives to one process. */
+uint64_t rlimits_server_files(const struct plan *plan);
+/* In the process that is about to become it, or its bubblewrap. */
+int rlimits_server(const struct plan *plan, struct err *err);
 /* A line for each limit that is weaker than it reads, or not held at all. uncounted: the sandbox is
  * uid 0 outside, whose processes the kernel does not count. */
 int rlimits_note(const struct plan *plan, bool uncounted, struct buf *notes);

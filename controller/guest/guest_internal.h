@@ -15,6 +15,7 @@ enum { GUEST_LISTENERS = 16, GUEST_WORDS_MAX = 16, GUEST_TEXT_MAX = 1024 };
 struct guest_words {
     const char *hostname, *build;
     unsigned pids;
+    unsigned long known, shared; /* files that the host serves at once; bytes of /dev/shm */
     char *init[GUEST_WORDS_MAX + 1];
     char text[GUEST_TEXT_MAX];
 };
@@ -39,6 +40,17 @@ void guest_net_turn(const struct guest_net *net, const struct pollfd *p, unsigne
 int guest_place_make(const struct guest_words *w);
 /* Starts durward-init there, in namespaces of its own; its descriptor 0 is control. */
 int guest_place_start(const struct guest_words *w, const struct guest_net *net, int control);
+
+/* Files that this kernel knows: for each of them the host holds a descriptor. */
+struct guest_files {
+    unsigned long most, left; /* of these, how many were left when the last were dropped */
+    int count;                /* where the kernel tells how many there are */
+};
+
+int guest_files_open(struct guest_files *k, unsigned long most);
+/* Where there are many, those that nobody uses are forgotten. When it wants to look again, in ms.
+ */
+int guest_files_turn(struct guest_files *k);
 
 #define GUEST_ROOT "/root"
 

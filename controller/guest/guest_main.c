@@ -15,6 +15,8 @@
 #include "guest_internal.h"
 #include "program.h"
 
+enum { BEFORE = 5 /* words that are not durward-init's */ };
+
 int guest_fail(const char *what)
 {
     fprintf(stderr, "durward-guest: %s: %s\n", what, strerror(errno));
@@ -32,23 +34,25 @@ static int words_read(struct guest_words *w)
         close(fd);
     for (ssize_t at = 0; at < got && n < GUEST_WORDS_MAX; at += (ssize_t)strlen(w->text + at) + 1)
         word[n++] = w->text + at;
-    if (n < 4)
+    if (n <= BEFORE)
         return guest_fail(GUEST_WORDS);
     w->hostname = word[0];
     w->pids = (unsigned)strtoul(word[1], NULL, 10);
-    w->build = word[2];
-    for (unsigned i = 3; i < n; i++)
-        w->init[i - 3] = word[i];
+    w->known = strtoul(word[2], NULL, 10);
+    w->shared = strtoul(word[3], NULL, 10);
+    w->build = word[4];
+    for (unsigned i = BEFORE; i < n; i++)
+        w->init[i - BEFORE] = word[i];
     return 0;
 }
 
 /* Nobody else is started from here, and nobody is told of an end: what is reaped are orphans. */
-static void serve(const struct guest_net *net, struct trunk *t)
+static void serve(const struct guest_net *net, struct guest_files *known, struct trunk *t)
 {
     static struct pollfd p[TRUNK_POLLED + GUEST_LISTENERS];
     for (;;) {
         unsigned n = trunk_watch(t, p), more = guest_net_watch(net, p + n);
-        if (poll(p, n + more, TRUNK_TURN_MS) < 0 && errno != EINTR)
+        if (poll(p, n + more, guest_files_turn(known)) < 0 && errno != EINTR)
             return;
         while (waitpid(-1, NULL, WNOHANG) > 0) {
         }
@@ -62,6 +66,7 @@ static int run(void)
 {
     static struct guest_words w;
     static struct guest_net net;
+    struct guest_files known;
     int control[2];
     if (words_read(&w) < 0)
         return -1;
@@ -72,7 +77,7 @@ static int run(void)
     int line = open(GUEST_PORT, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (line < 0)
         return guest_fail(GUEST_PORT);
-    if (guest_net_make(&net) < 0)
+    if (guest_net_make(&net) < 0 || guest_files_open(&known, w.known) < 0)
         return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0 ||
         guest_place_start(&w, &net, control[1]) < 0)
@@ -81,7 +86,7 @@ static int run(void)
     struct trunk *t =
         fcntl(control[0], F_SETFL, O_NONBLOCK) < 0 ? NULL : trunk_new(line, control[0], NULL);
     if (t)
-        serve(&net, t);
+        serve(&net, &known, t);
     return 0;
 }
 

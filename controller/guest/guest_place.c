@@ -108,13 +108,15 @@ static int make_nodes(void)
                : 0;
 }
 
-static int make_dev(void)
+static int make_dev(unsigned long shared)
 {
+    char text[64];
+    snprintf(text, sizeof text, "mode=1777,size=%lu", shared);
     umask(0);
     if (mount_at("tmpfs", "dev", MS_NOSUID, "mode=755") < 0 || make_nodes() < 0 ||
         mount_at("devpts", "dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") <
             0 ||
-        mount_at("tmpfs", "dev/shm", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
+        mount_at("tmpfs", "dev/shm", MS_NOSUID | MS_NODEV, text) < 0)
         return -1;
     umask(022);
     return mount(NULL, "dev", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL) < 0
@@ -152,13 +154,13 @@ static int cover_proc(void)
 }
 
 /* As switch_root(8) does it: the first files lie below, where nobody comes. */
-static int enter_root(const char *hostname)
+static int enter_root(const struct guest_words *w)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || chdir(GUEST_ROOT) < 0 ||
-        sethostname(hostname, strlen(hostname)) < 0)
+        sethostname(w->hostname, strlen(w->hostname)) < 0)
         return guest_fail("the root");
-    if (mount_at("proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 || make_dev() < 0 ||
-        cover_proc() < 0 ||
+    if (mount_at("proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
+        make_dev(w->shared) < 0 || cover_proc() < 0 ||
         (access("sys", F_OK) == 0 && /* a root that is only read may have none */
          mount_at("tmpfs", "sys", MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0))
         return -1;
@@ -184,7 +186,7 @@ static int give_up_rights(void)
 static NORETURN void become(const struct guest_words *w, int control)
 {
     char *const none[] = {NULL};
-    if (setsid() < 0 || enter_root(w->hostname) < 0 || dup2(control, STDIN_FILENO) < 0 ||
+    if (setsid() < 0 || enter_root(w) < 0 || dup2(control, STDIN_FILENO) < 0 ||
         give_up_rights() < 0)
         _exit(1);
     execve(w->init[0], w->init, none);

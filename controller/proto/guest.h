@@ -5,8 +5,8 @@
 #define GUEST_PROGRAM "durward-guest" /* its /init */
 #define GUEST_MODULE  "modules/%02u"  /* in the order in which they are loaded */
 #define GUEST_WORDS                                                                           \
-    "words" /* host name, number of tasks (0: any), build, words of durward-init; a NUL after \
-               each */
+    "words" /* host name, number of tasks (0: any), files that the host serves at once, bytes \
+               of /dev/shm, build, words of durward-init; a NUL after each */
 #define GUEST_TAG  "root" /* of the file system */
 #define GUEST_PORT "/dev/vport0p1"
 

@@ -299,5 +299,18 @@ unsigned plan_server_tasks(const struct plan *p)
 uint64_t plan_server_memory(const struct plan *p)
 {
     const struct config_sandbox *l = &p->sandbox_spec.limits;
-    return l->backend == BACKEND_MICROVM ? PLAN_MACHINE_MEMORY + l->disk : 0;
+    return l->backend == BACKEND_MICROVM ? PLAN_MACHINE_BESIDE + plan_scratch(p) : 0;
+}
+
+uint64_t plan_machine_mib(const struct plan *p)
+{
+    enum { UNSAID = 1024, LEAST = 256 };
+    uint64_t mib = p->sandbox_spec.limits.memory / PLAN_MIB;
+    return mib == 0 ? UNSAID : mib < LEAST ? LEAST : mib;
+}
+
+uint64_t plan_scratch(const struct plan *p)
+{
+    const struct config_sandbox *l = &p->sandbox_spec.limits;
+    return l->disk || l->backend != BACKEND_MICROVM ? l->disk : plan_machine_mib(p) * PLAN_MIB / 2;
 }

@@ -20,7 +20,8 @@ enum {
     PLAN_SSHHOSTS_MAX = 256,
     PLAN_SERVER_THREADS = 4, /* of each process that serves a view or a volume */
     PLAN_WALL_TASKS = 256, /* of gVisor's kernel or a virtual machine, and what serves its files */
-    PLAN_MACHINE_MEMORY = 320 * 1024 * 1024, /* of a virtual machine, beside the guest's */
+    PLAN_MIB = 1024 * 1024,
+    PLAN_MACHINE_BESIDE = 320 * PLAN_MIB, /* bytes of a virtual machine, beside the guest's */
 };
 
 struct plan_bind {
@@ -71,6 +72,11 @@ void plan_idmap(const struct plan *p, struct idmap *ret);
 unsigned plan_server_tasks(const struct plan *p);
 /* Bytes that do not count for it either. */
 uint64_t plan_server_memory(const struct plan *p);
+/* What a virtual machine has of `memory`, within bounds, in MiB. */
+uint64_t plan_machine_mib(const struct plan *p);
+/* Its files in the host's memory (/tmp and the like), in bytes: `disk`. Without that a virtual
+ * machine has half of its memory; 0: what the kernel allows. */
+uint64_t plan_scratch(const struct plan *p);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);
 

@@ -63,7 +63,7 @@ static int attach_terminals(struct rootfs *s, struct err *err)
 int rootfs_make(struct rootfs *s, struct err *err)
 {
     char size[32], inodes[32];
-    uint64_t disk = s->plan->sandbox_spec.limits.disk;
+    uint64_t disk = plan_scratch(s->plan);
     snprintf(size, sizeof size, "%llu", (unsigned long long)disk);
     /* an empty file is kernel memory too */
     uint64_t files = disk == 0 ? INODES_MAX : disk / BYTES_A_FILE;

@@ -20,7 +20,7 @@
  * are a courtesy for the summary. */
 enum {
     BUILD_MS = 30000,
-    POD_MS = 130000, /* the build of one that is a cluster's pod: images are pulled */
+    LONG_BUILD_MS = 130000, /* images are pulled for a pod; or a kernel starts */
     READY_MS = 15000,
     TEARDOWN_MS = 10000,
     LAST_WORDS_MS = 300
@@ -337,8 +337,9 @@ void sandbox_begin(struct sandbox *s)
         sandbox_end(s, s->status, text);
         return;
     }
-    bool pod = s->plan.sandbox_spec.limits.backend == BACKEND_KUBERNETES;
-    set_state(s, SANDBOX_BUILDING, pod ? POD_MS : BUILD_MS);
+    enum config_backend backend = s->plan.sandbox_spec.limits.backend;
+    bool takes_long = backend == BACKEND_KUBERNETES || backend == BACKEND_MICROVM;
+    set_state(s, SANDBOX_BUILDING, takes_long ? LONG_BUILD_MS : BUILD_MS);
     if (ask_for(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox could not be asked for");
 }

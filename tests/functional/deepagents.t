@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """LangChain Deep Agents on our sandboxes: LangChain's standard tests, deep agents that use credentials
-which they never see, other backends behind the proxy by pair(), and dcode through its entry point."""
+which they never see, other backends behind the proxy by pair(), and dcode through its entry point. In a
+virtual machine a sample of the standard tests; by `make walls` all of them behind each wall, and nothing else."""
 import glob
 import json
 import os
@@ -12,9 +13,10 @@ import sys
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, client, durward, namespace, nginx, scene, tap  # noqa: E402
+from harness import api, client, durward, namespace, nginx, scene, tap, walls  # noqa: E402
 
 HERE = os.path.join(durward.SUITE, "clients", "agents")
+SAMPLE = "test_write_new_file or test_read_basic_file"  # where a processor is emulated
 SDK = os.path.join(durward.TOP, "sdk", "python")
 EXPECTED = {"test_write_existing_file_fails", "test_glob", "test_glob_basic_pattern", "test_glob_with_directories",
             "test_glob_hidden_files_explicitly", "test_glob_with_character_class", "test_glob_with_question_mark"}
@@ -63,14 +65,13 @@ def as_user(t, d):
     return uid
 
 
-def standard(t):
-    d = durward.Durward(t, "standard")
-    d.policy("p", [])
-    uid = as_user(t, d)
-    report = t.path("standard.xml")
+def suite(t, d, uid, name, select=""):
+    """LangChain's tests -> (passed, failed as with every provider, failed, what was said)"""
+    report = t.path(name + ".xml")
     r = subprocess.run([python("agents"), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto",
-                        "--rootdir", t.tmp, "-W", "ignore", "--junit-xml", report, os.path.join(HERE, "test_standard.py")],
-                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, cwd=t.tmp,
+                        "--rootdir", t.tmp, "-W", "ignore", "--junit-xml", report, *(["-k", select] if select else []),
+                        os.path.join(HERE, "test_standard.py")],
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=500 if walls.whole() else 150, cwd=t.tmp,
                        env=environment(d, SUITE_UID=str(uid)))
     passed, xfailed, failed = set(), set(), set()
     for case in xml.etree.ElementTree.parse(report).iter("testcase") if os.path.exists(report) else ():
@@ -79,15 +80,46 @@ def standard(t):
             failed if "skipped" in kinds else passed
         into.add(case.get("name"))
     t.diag("SandboxIntegrationTests: %d passed, %d failed as with every provider" % (len(passed), len(xfailed)))
-    t.ok(not failed and r.returncode == 0, "LangChain's standard tests of sandboxes: none fails", *sorted(failed),
-         "" if not failed and r.returncode == 0 else tap.clip(r.stdout[-3000:] + r.stderr[-1000:]))
+    if r.returncode != 0:
+        failed.add("pytest: %d" % r.returncode)
+    return passed, xfailed, failed, "" if not failed else tap.clip(r.stdout[-3000:] + r.stderr[-1000:])
+
+
+def judged(t, passed, xfailed, failed, said, where=""):
+    t.ok(not failed, where + "LangChain's standard tests of sandboxes: none fails", *sorted(failed), said)
     t.ok(xfailed <= EXPECTED and len(passed) + len(xfailed) >= 86 and len(passed) >= 79,
-         "at least 79 of 86 pass, and the others are the seven of every provider", "%r" % sorted(xfailed - EXPECTED))
+         where + "%d of %d pass, and the others are the seven of every provider" % (
+             len(passed), len(passed | xfailed | {x for x in failed if x.startswith("test_")})), "%r" % sorted(xfailed - EXPECTED))
+
+
+def standard(t):
+    d = durward.Durward(t, "standard")
+    d.policy("p", [])
+    judged(t, *suite(t, d, as_user(t, d), "standard"))
     left = subprocess.run([durward.program(), "sandbox", "ls", "--json", "--socket", d.socket], env=d.env,
                           capture_output=True, text=True).stdout
     t.ok('"id"' not in left, "and leave no sandbox", left)
     d.daemon.terminate()
     d.daemon.wait(20)
+
+
+def behind(t, wall, settings):
+    """The same behind another wall, in a sandbox of whoever we are; where nothing more was asked for, a sample."""
+    d = durward.Durward(t, "standard-" + wall)
+    d.policies["p"] = {"rules": [], "sandbox": settings}
+    d.serve()
+    c = api.Api(d.socket, timeout=110)
+    box = c.create(policy="p")["id"]
+    uid = int(c.sh(box, "id -u", timeout=30)[1])
+    c.delete(box)
+    got = suite(t, d, uid, "standard-" + wall, "" if walls.whole() else SAMPLE)
+    if walls.whole():
+        judged(t, *got, where=wall + ": ")
+    else:
+        t.ok(len(got[0]) >= 2 and not got[2], "%s: a sample of LangChain's standard tests: all pass" % wall, *got)
+    t.eq(c.list()["sandboxes"], [], wall + ": and leave no sandbox")
+    c.close()
+    t.eq(d.stop(), 0, wall + ": the daemon ends well")
 
 
 def code(message):
@@ -264,6 +296,10 @@ def dcode(t, s, c):
 def main(t):
     if not python("agents"):
         raise tap.Skip("deepagents is not there: run tests/functional/clients/setup (it needs Python 3.11)")
+    for wall, settings in walls.Walls(t).each("LangChain's standard tests", ("microvm",)):
+        t.part(behind, t, wall, settings)
+    if walls.whole():
+        return
     s = scene.Scene(t)
     s.d.path_of_none = t.path("none.sock")
     try:
@@ -290,4 +326,4 @@ def main(t):
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=600)
+tap.run(main, timeout=2400 if walls.whole() else 600)

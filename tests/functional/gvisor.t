@@ -99,45 +99,25 @@ def ports(t, c, box):
     t.has(r.stdout, "http.server", "and, by a published port, who is outside")
 
 
-def life(t, d, c):
+def life(t, c):
     """Kept files: stop and resume, pause, snapshot, another wall; its end by time."""
     box = c.create(policy="coder")["id"]
-    c.sh(box, "echo kept >k; echo x >/opt/there; (while :; do echo >>tick; sleep 0.05; done) >/dev/null 2>&1 &")
-    if api.refused(verb, c, box, "pause") == (501, "unsupported"):
-        t.skip("pause", "there is no cgroup freezer here that we may use")
-    else:
-        t.eq(c.show(box)["state"], "paused", "it is paused")
-        verb(c, box, "resume")
-        at = int(c.sh(box, "wc -c <tick")[1])
-        t.ok(tap.wait_for(lambda: int(c.sh(box, "wc -c <tick")[1]) > at, 10, 0.1), "and resumed: what ran goes on")
-    c.ask("POST", "/v1/snapshots", {"sandbox": box, "name": "of-gvisor"})
-    for backend in ("gvisor", "bwrap"):
-        copy = c.create(policy="coder", snapshot="of-gvisor", backend=backend)["id"]
-        t.eq((c.show(copy)["backend"], c.sh(copy, "cat k /opt/there")), (backend, (0, b"kept\nx\n")),
-             "a snapshot of its files, under " + backend)
-        c.delete(copy)
+    c.sh(box, "echo kept >k; echo x >/opt/there")
+    usual.pauses(t, c, box)
+    c.delete(usual.snapshots(t, c, box, "coder", "gvisor"))
     verb(c, box, "stop")
     verb(c, box, "resume")
     t.eq(c.sh(box, "cat k /opt/there"), (0, b"kept\nx\n"), "stopped and resumed, its files are there")
     c.delete(box)
-    c.ask("DELETE", "/v1/snapshots/of-gvisor")
     box = c.create(policy="coder", ttl=2)["id"]
     t.ok(tap.wait_for(lambda: api.refused(c.show, box), 15, 0.1), "its time to live ends it")
 
 
 def volumes(t, c):
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        t.skip("volumes", "no /dev/fuse")
-        return
-    c.ask("POST", "/v1/volumes", {"name": "work", "policy": "coder", "size": 1 << 20, "access": "many"})
-    one = c.create(policy="coder", volumes=["work:/data"])["id"]
-    two = c.create(policy="coder", backend="bwrap", volumes=["work:/data:ro"])["id"]
-    t.eq(c.sh(one, "echo from-gvisor >/data/f; cat /data/f"), (0, b"from-gvisor\n"), "a volume is written to")
-    t.eq(c.sh(two, "cat /data/f"), (0, b"from-gvisor\n"), "which a sandbox of bubblewrap's reads at once")
-    t.ok(c.sh(one, "dd if=/dev/zero of=/data/big bs=64k count=32 2>&1")[0] != 0, "its size is a bound")
-    for x in (one, two):
-        c.delete(x)
-    c.ask("DELETE", "/v1/volumes/work")
+    box = usual.volumes(t, c, "coder", "gvisor")
+    if box:
+        c.delete(box)
+        c.ask("DELETE", "/v1/volumes/work")
 
 
 def limits(t, c):
@@ -242,7 +222,7 @@ def meets(t, c, box):
     """What a program inside meets, and what the host's kernel meets."""
     plain = c.create(policy="coder", backend="bwrap")["id"]
     walls.compare(t, "bwrap", walls.found(c, plain))
-    walls.compare(t, "gvisor", dict(walls.found(c, box), **{"`int 0x80`": "killed, or a call of gVisor's own"}))  # by its version
+    walls.compare(t, "gvisor", walls.found(c, box))
     c.delete(plain)
     if os.geteuid() == 0:
         t.eq(rights(keepers()[0]).split(", ")[0], "no capability", "no capability of its keeper")
@@ -282,7 +262,7 @@ def main(t):
     t.part(ports, t, c, box)
     t.part(volumes, t, c)
     t.part(limits, t, c)
-    t.part(life, t, d, c)
+    t.part(life, t, c)
     t.part(by_hand, t, s)
     t.part(conquered, t, d)
     t.part(doctor, t, d)

@@ -2,7 +2,7 @@
 """sdk/typescript: it builds and packs; its tarball, installed beside deepagents, against a daemon: the
 client, the behaviours of LangChain's standard tests by their names, those tests themselves when
 DURWARD_JS_STANDARD_TESTS says where their sources are, a deep agent that asks origins from inside, and
-pair() of a backend that is none of ours."""
+pair() of a backend that is none of ours. By `make walls` those behaviours behind each wall, and nothing else."""
 import json
 import os
 import shutil
@@ -12,7 +12,7 @@ import sys
 import tarfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, nginx, scene, tap  # noqa: E402
+from harness import api, durward, nginx, scene, tap, walls  # noqa: E402
 
 SDK = os.path.join(durward.TOP, "sdk", "typescript")
 PROBE = "python/src/durward_deepagents/probe.py"
@@ -39,7 +39,7 @@ class Node:
     def run(self, argv, cwd, timeout=120, **env):
         try:
             return subprocess.run(argv, cwd=cwd, env=dict(self.env, **env), stdin=subprocess.DEVNULL, text=True,
-                                  capture_output=True, timeout=timeout, preexec_fn=tap.die_with_parent)
+                                  capture_output=True, timeout=5 * timeout if walls.whole() else timeout, preexec_fn=tap.die_with_parent)
         except FileNotFoundError as e:
             return subprocess.CompletedProcess(argv, 127, "", str(e))
 
@@ -98,9 +98,17 @@ def beside(node):
         os.symlink(os.path.join(node.modules, name), os.path.join(node.app, "node_modules", name))
 
 
-def standard(t, node, socket):
+def standard(t, node, socket, where=""):
     passed, count, _ = node.lines("standard.mjs", socket)
-    t.eq((passed, count), (STANDARD, STANDARD), "%d of the %d behaviours of the standard tests" % (passed, STANDARD))
+    t.eq((passed, count), (STANDARD, STANDARD), where + "%d of the %d behaviours of the standard tests" % (passed, STANDARD))
+
+
+def behind(t, node, wall, settings):
+    d = durward.Durward(t, "behind-" + wall)
+    d.policies["p"] = {"rules": [], "sandbox": dict(settings, services={"web": 8124})}
+    d.serve()
+    t.part(standard, t, node, d.socket, wall + ": ")
+    t.eq(d.stop(), 0, wall + ": the daemon ends well")
 
 
 def upstream(t, node, socket):
@@ -135,6 +143,10 @@ def paired(t, node, s, address):
 def main(t):
     node = Node(t)
     package(t, node)
+    if walls.whole():
+        for wall, settings in walls.Walls(t).each("the behaviours of the standard tests", walls.WALLS):
+            t.part(behind, t, node, wall, settings)
+        return
     s = scene.Scene(t)
     address = s.listener(policy=None)
     s.d.policies = {"p": dict(s.d.policies["coder"], sandbox={"services": {"web": 8124}}), "other": {"rules": [{"ask": scene.PLAIN}]}}
@@ -156,4 +168,4 @@ def main(t):
     s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (s.plain, None)], [said, more], "a deep agent for Node")
 
 
-tap.run(main, timeout=400)
+tap.run(main, timeout=1200 if walls.whole() else 400)

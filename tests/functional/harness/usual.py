@@ -1,5 +1,7 @@
 """Rows that hold behind each wall as with bubblewrap: the way out, commands, terminals."""
-from . import durward
+import os
+
+from . import api, durward, tap
 from .terminal import Terminal
 
 
@@ -52,3 +54,49 @@ def terminal(t, d, box, seconds=8):
     x.type("echo after-$?\n")
     t.ok(x.see("after-130", seconds), "Ctrl-C ends the command in front", x.out)
     return x
+
+
+def volumes(t, c, policy, backend):
+    """One that a sandbox of this backend writes to and one of bubblewrap's reads. -> the writer, which lives on; None: there are none"""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        t.skip("volumes", "no /dev/fuse")
+        return None
+    c.ask("POST", "/v1/volumes", {"name": "work", "policy": policy, "size": 1 << 20, "access": "many"})
+    one = c.create(policy=policy, volumes=["work:/data"])["id"]
+    two = c.create(policy=policy, backend="bwrap", volumes=["work:/data:ro"])["id"]
+    t.eq(c.sh(one, "echo from-within >/data/f; cat /data/f", timeout=30), (0, b"from-within\n"), "a volume is written to")
+    t.eq(c.sh(two, "cat /data/f"), (0, b"from-within\n"), "which a sandbox of bubblewrap's reads at once")
+    code, said = c.sh(one, "dd if=/dev/zero of=/data/big bs=64k count=32 2>&1", timeout=30)
+    t.ok(code != 0 and b"No space" in said, "its size is a bound", said)
+    t.eq(c.sh(one, "echo more >/data/g; rm /data/big; cat /data/f", timeout=30), (0, b"from-within\n"), "and what is in it stays")
+    t.eq(c.show(one)["backend"], backend, "all of this under " + backend)
+    c.delete(two)
+    return one
+
+
+def pauses(t, c, box, timeout=20):
+    """It is paused and resumed, and what runs in it goes on."""
+    def verb(what):
+        return c.ask("POST", "/v1/sandboxes/%s/%s" % (box, what))
+    c.sh(box, "touch goes; (while test -e goes; do echo >>tick; sleep 0.2; done) >/dev/null 2>&1 &", timeout=timeout)
+    if api.refused(verb, "pause") == (501, "unsupported"):
+        t.skip("pause", "there is no cgroup freezer here that we may use")
+        return
+    t.eq(c.show(box)["state"], "paused", "it is paused")
+    verb("resume")
+    at = int(c.sh(box, "wc -c <tick", timeout=timeout)[1])
+    t.ok(tap.wait_for(lambda: int(c.sh(box, "wc -c <tick", timeout=timeout)[1]) > at, timeout, 0.1), "and resumed: what ran goes on")
+    c.remove(box, "/workspace/goes")
+
+
+def snapshots(t, c, box, policy, backend, timeout=20):
+    """Of a sandbox that kept k and /opt/there: another of its files under each wall. -> the one under this wall, which lives on"""
+    c.ask("POST", "/v1/snapshots", {"sandbox": box, "name": "of-" + backend})
+    ids = []
+    for wall in (backend, "bwrap"):
+        ids.append(c.create(policy=policy, snapshot="of-" + backend, backend=wall)["id"])
+        t.eq((c.show(ids[-1])["backend"], c.sh(ids[-1], "cat k /opt/there", timeout=timeout)), (wall, (0, b"kept\nx\n")),
+             "a snapshot of its files, under " + wall)
+    c.delete(ids[1])
+    c.ask("DELETE", "/v1/snapshots/of-" + backend)
+    return ids[0]

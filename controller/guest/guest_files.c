@@ -11,7 +11,7 @@
 #define COUNT "/proc/sys/fs/inode-nr"
 #define DROP  "/proc/sys/vm/drop_caches"
 
-enum { SOON_MS = 100 };
+enum { SOON_MS = 100, SLOW_MIN = 1000 * 1000 };
 
 int guest_files_open(struct guest_files *k, unsigned long most)
 {
@@ -46,5 +46,6 @@ int guest_files_turn(struct guest_files *k)
     }
     if (n < k->left)
         k->left = n;
-    return n > k->most / 8 ? SOON_MS : TRUNK_TURN_MS;
+    /* in TRUNK_TURN_MS a walk could pass all that the host serves, where that is little */
+    return n > k->most / 8 || k->most < SLOW_MIN ? SOON_MS : TRUNK_TURN_MS;
 }

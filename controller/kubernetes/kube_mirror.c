@@ -12,7 +12,9 @@
 #define META "g=meta.k8s.io;v=v1"
 
 enum {
-    WATCH_S = 240,     /* then the watch is begun again where it was */
+    WATCH_S = 240,     /* then the watch is begun again where it was, */
+    LATE_S = 5,        /* by us where the API server did not end it */
+    LIST_S = 3600,     /* a list so old is made anew: the API server's data may have gone back */
     SHORT_S = 2,       /* one that ends sooner is not begun again at once */
     MIRRORS_MAX = 4,   /* waited for together */
     VERSION_MAX = 32,  /* bytes of a resourceVersion */
@@ -27,7 +29,7 @@ struct kube_mirror {
     char version[VERSION_MAX]; /* "": all has to be listed */
     struct kube_stream stream;
     struct buf in;
-    int64_t began;
+    int64_t began, listed;
     bool changed;
 };
 
@@ -198,6 +200,7 @@ static int list_all(struct kube_mirror *m, const struct kube *k, struct err *err
     if (r == 0) {
         json_decref(m->items);
         m->items = m->fresh;
+        m->listed = seconds();
     } else {
         m->version[0] = '\0';
         m->bytes = had;
@@ -214,6 +217,8 @@ static void end(struct kube_mirror *m)
     static const struct timespec moment = {1, 0};
     kube_unwatch(&m->stream);
     buf_free(&m->in);
+    if (seconds() - m->listed >= LIST_S)
+        m->version[0] = '\0';
     if (seconds() - m->began < SHORT_S)
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 }
@@ -240,23 +245,32 @@ static int begin(struct kube_mirror *m, const struct kube *k, struct err *err)
                    status);
 }
 
+/* When it is begun again, whether or not the API server has ended it: one that hangs says nothing,
+ * and its kernel, or what stands before it, answers for it all the same. */
+static int64_t over(const struct kube_mirror *m)
+{
+    return m->began + WATCH_S + LATE_S;
+}
+
+/* Whether it goes on. */
+static bool hear(struct kube_mirror *m)
+{
+    bool more = kube_heard(&m->stream, &m->in, on_event, m) && is_listed(m) && seconds() < over(m);
+    if (!more)
+        end(m);
+    return more;
+}
+
 int kube_mirror_sync(struct kube_mirror *m, const struct kube *k, struct err *err)
 {
+    if (m->stream.fd >= 0)
+        (void)hear(m); /* whoever failed with what was there has not waited */
     if (m->stream.fd < 0 && !is_listed(m) && list_all(m, k, err) < 0)
         return -1;
     if (m->stream.fd < 0 && begin(m, k, err) < 0)
         return -1;
     m->changed = false; /* who asks looks at all that is there */
     return 0;
-}
-
-/* Whether it goes on. */
-static bool hear(struct kube_mirror *m)
-{
-    bool more = kube_heard(&m->stream, &m->in, on_event, m) && is_listed(m);
-    if (!more)
-        end(m);
-    return more;
 }
 
 bool kube_mirror_wait(struct kube_mirror *const *list, size_t n, unsigned limit)
@@ -268,6 +282,7 @@ bool kube_mirror_wait(struct kube_mirror *const *list, size_t n, unsigned limit)
         for (size_t i = 0; i < n && i < MIRRORS_MAX; i++) {
             struct kube_mirror *m = list[i];
             all = m->stream.fd >= 0 && hear(m) && all;
+            last = over(m) < last ? over(m) : last;
             woken = woken || (m->of.wakes && m->changed);
             m->changed = m->changed && !m->of.wakes;
             p[i] = (struct pollfd){.fd = m->stream.fd, .events = POLLIN};

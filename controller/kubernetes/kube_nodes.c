@@ -70,7 +70,8 @@ json_t *kube_nodes_node(const json_t *node)
 
 static json_t *keep_uid(const json_t *daemonset)
 {
-    return json_incref(in(daemonset, "metadata", "uid"));
+    json_t *uid = in(daemonset, "metadata", "uid");
+    return json_is_string(uid) ? json_incref(uid) : NULL;
 }
 
 /* ---- what they come to ---- */

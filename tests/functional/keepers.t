@@ -34,7 +34,7 @@ class Server:
         self.objects = {"policies": policies, "policybindings": bindings}
         self.pods, self.told, self.pages, self.events, self.hung = pods, {}, [], [], threading.Event()
         self.release, self.daemons, self.nodes, self.daemonset, self.said = threading.Event(), [], [], 200, []
-        self.followed, self.streams = 0, {}
+        self.followed, self.streams, self.missing = 0, {}, set()
         t.cleanup(self.release.set)
         self.origin = origin.Origin(t, d.ca, "localhost", self.answer)
         self.token, self.ca, self.uid = t.write("token", "t0ken"), d.ca.pem, "d-1"
@@ -54,6 +54,8 @@ class Server:
             self.follow(conn)
         elif "watch" in query:
             self.stream(conn, "daemons" if "labelSelector" in query else req.path.split("/")[-1])
+        elif req.method == "PATCH" and self.missing & set(req.path.split("/")):
+            conn.reply(req, 404, {"message": "not found"})
         elif req.method == "PATCH" and req.path.startswith("/api/v1/nodes/"):
             name = req.path.split("/")[-1]
             self.told[name] = req.json()
@@ -168,6 +170,14 @@ def counts(t, d):
     t.ok(not tap.wait_for(lambda: said() > 31, 1.5, 0.02), "of 40 statuses that say another number of pods, and their policy, 32 are written at once", said())
     t.ok(tap.wait_for(lambda: said() == 40, 10, 0.05), "and the others after them", said())
     p.kill()
+    s = Server(t, d, policies + [{"metadata": {"name": "late", "generation": 1}, "spec": {"rules": []}}], [], [])
+    s.missing.add("q")
+    p = s.start(t, "status", "--every", "1")
+    tap.wait_for(lambda: told("policies/p"), 10, 0.02)
+    s.tell("policies", ("DELETED", {"metadata": {"name": "q", "resourceVersion": "2"}}),
+           ("MODIFIED", {"metadata": {"name": "late", "generation": 2, "resourceVersion": "3"}, "spec": {"rules": []}}))
+    t.ok(tap.wait_for(lambda: any(x["observedGeneration"] == 2 for x in s.told.get("policies/late/status", [])), 10, 0.05), "an object that went before its status was written stops nothing", str(s.told))
+    p.kill()
     s = Server(t, d, policies[:1], [binding("lost", "p", "lost")], 500)
     s.start(t, "status")
     t.ok(tap.wait_for(lambda: told("policybindings/lost").get("accepted"), 20, 0.05), "where pods cannot be listed objects are told what became of them")
@@ -245,6 +255,13 @@ def objects(t, d):
     s.tell("policybindings", ("DELETED", {"metadata": {"name": "b005", "resourceVersion": "4"}}))
     t.ok(tap.wait_for(lambda: "ns5" not in read()["namespaces"], 5, 0.02), "and a binding that goes")
     t.eq(len(s.pages), listings, "without a list")
+    rules = [{"allow": "h%d.example.com/%s" % (i, "a" * 180)} for i in range(3000)]
+    large = lambda name, n: {"metadata": {"name": name, "generation": 1, "resourceVersion": str(n)}, "spec": {"rules": rules}}  # noqa: E731
+    s.tell("policies", ("ADDED", large("large", 5)), ("ADDED", large("larger", 6)))
+    t.ok(tap.wait_for(lambda: "more than 1 MiB" in open(t.path("node.log")).read(), 20, 0.05), "policies that are too large together are not written")
+    s.tell("policybindings", ("DELETED", {"metadata": {"name": "b006", "resourceVersion": "7"}}))
+    s.tell("policies", ("DELETED", large("large", 8)), ("DELETED", large("larger", 9)))
+    t.ok(tap.wait_for(lambda: "ns6" not in read()["namespaces"], 20, 0.05), "and what was too large is heard to go, with all else")
 
 
 LABEL = "node-restriction.kubernetes.io/durward"
@@ -281,6 +298,12 @@ def nodes(t, d):
     s.tell("nodes", ("MODIFIED", node_of("other", 5)), ("MODIFIED", node_of("lost", 6, **{LABEL: "ready"})), ("ADDED", node_of("n5", 7)))
     t.ok(tap.wait_for(lambda: set(s.told) == {"other", "lost"}, 10, 0.05), "and so does somebody else's label", str(s.told))
     t.eq(len(s.pages), listings, "none of that lists anything anew")
+    s.missing.add("other")
+    s.tell("daemons", ("DELETED", daemon("other", "True", resourceVersion="8")))
+    tap.wait_for(lambda: "404" in open(t.path("nodes.log")).read(), 10, 0.05)
+    s.tell("nodes", ("DELETED", node_of("other", 9)))
+    s.tell("daemons", ("ADDED", daemon("n5", "True", resourceVersion="10")))
+    t.ok(tap.wait_for(lambda: "n5" in s.told, 10, 0.05), "a node that went before it was labelled keeps no other from its label", str(s.told))
 
 
 NETWORK = {"name": "n", "cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}

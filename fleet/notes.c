@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HINT_MS = 20, PRUNE_AFTER = 64 };
+enum { HINT_MS = 20, PRUNE_AFTER = 64, RETRY_SECONDS = 1 };
 
 struct notes {
     struct event_base *base;
@@ -25,7 +25,7 @@ struct notes {
     uint32_t channel;
     uint32_t epoch; /* of the channel: what another one asked is not answered on this one */
     bool there;     /* the table is */
-    bool hinting;
+    bool hinting, retrying;
     size_t open, puts;
 };
 
@@ -90,20 +90,26 @@ void notes_notified(struct notes *n, struct slice channel)
 
 /* ---- putting ---- */
 
+static void say_kept(struct notes *n, uint32_t number, uint8_t mine)
+{
+    struct msg m;
+    msg_init(&m, W_NOTE_KEPT);
+    msg_put_u32(&m, number);
+    msg_put_u8(&m, mine);
+    (void)ipc_send(n->controller, &m);
+}
+
+/* Each is answered, however late: the controller says nothing twice on its own account. */
 static void on_put(void *arg, const struct database_tag *tag, bool ok, struct slice rows)
 {
     struct notes *n = arg;
-    struct msg m;
-    bool mine = slice_eq_str(rows, "\nmine\n");
     n->open--;
-    /* what failed is put again: after another connection, or when the controller thinks so */
-    if (!ok || tag->of != n->epoch || n->controller == NULL ||
-        (!mine && !slice_eq_str(rows, "\nother\n")))
+    if (tag->of != n->epoch || n->controller == NULL)
         return;
-    msg_init(&m, W_NOTE_KEPT);
-    msg_put_u32(&m, tag->number);
-    msg_put_u8(&m, mine);
-    (void)ipc_send(n->controller, &m);
+    say_kept(n, tag->number,
+             ok && slice_eq_str(rows, "\nmine\n")    ? NOTE_MINE
+             : ok && slice_eq_str(rows, "\nother\n") ? NOTE_OTHER
+                                                     : NOTE_FAILED);
 }
 
 /* What nobody needs any more, by the database's own clock. */
@@ -128,13 +134,16 @@ static int on_note_put(struct notes *n, struct msg *m)
     if (msg_get_u32(m, &tag.number) < 0 || msg_get_str(m, kind, sizeof kind) < 0 ||
         msg_get_str(m, id, sizeof id) < 0 || msg_get_slice(m, NOTE_BODY_MAX, &body) < 0 ||
         msg_get_u32(m, &seconds) < 0 || msg_end(m) < 0 || !note_kind_ok(kind) || !note_id_ok(id) ||
-        !note_body_ok(body) || seconds > NOTE_SECONDS_MAX || n->open >= NOTES_OPEN_MAX)
+        !note_body_ok(body) || seconds > NOTE_SECONDS_MAX)
         return -1;
     if (!n->there)
         return 0; /* it is said again when there is a connection */
-    char *text = malloc(ROOM);
-    if (text == NULL)
+    /* those of a channel before this one may still be open */
+    char *text = n->open < NOTES_OPEN_MAX ? malloc(ROOM) : NULL;
+    if (text == NULL) {
+        say_kept(n, tag.number, NOTE_FAILED);
         return 0;
+    }
     snprintf(text, ROOM, put_text, kind, id, (const char *)body.p, (int)body.n, seconds);
     n->open++;
     database_ask(n->database, text, on_put, n, &tag);
@@ -145,6 +154,17 @@ static int on_note_put(struct notes *n, struct msg *m)
 }
 
 /* ---- reading ---- */
+
+enum { READ_ALL = 0, READ_MORE, READ_FAILED };
+
+static void say_read(struct notes *n, uint32_t number, uint8_t more)
+{
+    struct msg m;
+    msg_init(&m, W_NOTES_READ);
+    msg_put_u32(&m, number);
+    msg_put_u8(&m, more);
+    (void)ipc_send(n->controller, &m);
+}
 
 static void say_note(struct notes *n, const struct note_row *row)
 {
@@ -163,41 +183,43 @@ static void on_read(void *arg, const struct database_tag *tag, bool ok, struct s
 {
     struct notes *n = arg;
     struct note_row row;
-    struct msg m;
     ssize_t end;
     unsigned count = 0;
     n->open--;
-    if (!ok || tag->of != n->epoch || n->controller == NULL)
+    if (tag->of != n->epoch || n->controller == NULL)
         return;
-    while ((end = slice_find(rows, '\n')) >= 0) {
+    while (ok && (end = slice_find(rows, '\n')) >= 0) {
         if (++count > NOTES_AT_ONCE ||
             note_row_read((struct slice){rows.p, (size_t)end}, &row) < 0) {
             proc_log("the database of the fleet has a note that cannot be read");
-            return;
+            ok = false;
+            break;
         }
         say_note(n, &row);
         rows = (struct slice){rows.p + end + 1, rows.n - (size_t)end - 1};
     }
-    msg_init(&m, W_NOTES_READ);
-    msg_put_u32(&m, tag->number);
-    msg_put_u8(&m, count == NOTES_AT_ONCE);
-    (void)ipc_send(n->controller, &m);
+    say_read(n, tag->number, !ok ? READ_FAILED : count == NOTES_AT_ONCE ? READ_MORE : READ_ALL);
 }
 
 static int on_notes_ask(struct notes *n, struct msg *m)
 {
     struct database_tag tag = {.of = n->epoch};
-    char text[400];
+    char text[512];
     uint64_t after;
     if (msg_get_u32(m, &tag.number) < 0 || msg_get_u64(m, &after) < 0 || msg_end(m) < 0 ||
-        after > UINT64_MAX / 2 || n->open >= NOTES_OPEN_MAX)
+        after > UINT64_MAX / 2)
         return -1;
     if (!n->there)
         return 0;
+    if (n->open >= NOTES_OPEN_MAX) {
+        say_read(n, tag.number, READ_FAILED);
+        return 0;
+    }
     snprintf(text, sizeof text,
-             "SELECT concat_ws(' ', place, kind, id, body) FROM durward_note WHERE place > %llu "
-             "AND length(body) <= %d ORDER BY place LIMIT %d",
-             (unsigned long long)after, NOTE_BODY_MAX, NOTES_AT_ONCE);
+             "SELECT translate(concat_ws(' ', place, kind, id, body), chr(10), ' ') FROM "
+             "durward_note WHERE place > %llu AND octet_length(body) <= %d AND octet_length(id) <= "
+             "%d AND octet_length(kind) <= %d ORDER BY place LIMIT %d",
+             (unsigned long long)after, NOTE_BODY_MAX, NOTE_ID_MAX, NOTE_KIND_MAX, NOTES_AT_ONCE);
     n->open++;
     database_ask(n->database, text, on_read, n, &tag);
     return 0;
@@ -245,13 +267,31 @@ static const char table[] =
     "CREATE TABLE IF NOT EXISTS durward_note (place bigserial UNIQUE, kind text NOT NULL, id text "
     "NOT NULL, body text NOT NULL, until bigint NOT NULL, PRIMARY KEY (kind, id))";
 
+static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct notes *n = arg;
+    n->retrying = false;
+    if (!n->there && database_is_up(n->database))
+        notes_begin(n);
+}
+
+/* A server that is not yet the primary, is full or too slow refuses, and keeps the connection. */
+static void retry_soon(struct notes *n)
+{
+    static const struct timeval soon = {RETRY_SECONDS, 0};
+    if (!n->retrying && event_base_once(n->base, -1, EV_TIMEOUT, on_retry, n, &soon) == 0)
+        n->retrying = true;
+}
+
 static void on_table(void *arg, const struct database_tag *tag UNUSED, bool ok,
                      struct slice rows UNUSED)
 {
     struct notes *n = arg;
     n->open--;
-    if (!ok)
+    if (!ok) {
+        retry_soon(n);
         return;
+    }
     n->there = true;
     say(n, W_NOTES_UP);
 }
@@ -259,10 +299,14 @@ static void on_table(void *arg, const struct database_tag *tag UNUSED, bool ok,
 static void on_looked(void *arg, const struct database_tag *tag, bool ok, struct slice rows)
 {
     struct notes *n = arg;
-    if (ok)
-        database_ask(n->database, slice_eq_str(rows, "true\n") ? prune : table, on_table, n, tag);
-    else
-        n->open--;
+    bool is = ok && slice_eq_str(rows, "true\n");
+    if (ok && !is) {
+        database_ask(n->database, table, on_table, n, tag);
+        return;
+    }
+    if (is)
+        database_ask(n->database, prune, NULL, NULL, NULL); /* whatever becomes of it */
+    on_table(n, tag, is, SLICE(""));
 }
 
 void notes_begin(struct notes *n)

@@ -156,9 +156,11 @@ enum wire_type {
     W_NOTES_HINT = 251, /* F→C: {}: there may be new ones */
     W_NOTES_ASK = 252,  /* C→F: number:u32, after:u64: what came after that one */
     W_NOTE = 253, /* F→C: place:u64, kind:str, id:str, body:str; of an answer to W_NOTES_ASK */
-    W_NOTES_READ = 254, /* F→C: number:u32, more:u8: the answer is over; 1: there are others */
+    W_NOTES_READ = 254, /* F→C: number:u32, more:u8: the answer is over; 1: there are others; 2:
+                             it failed, or a row cannot be read */
     W_NOTE_PUT = 255,  /* C→F: number:u32, kind:str, id:str, body:str, seconds:u32 (it is kept) */
-    W_NOTE_KEPT = 256, /* F→C: number:u32, mine:u8 (0: there is another one of that id) */
+    W_NOTE_KEPT = 256, /* F→C: number:u32, mine:u8 (0: there is another one of that id; 2:
+                             it failed: once more) */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =

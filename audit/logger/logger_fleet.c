@@ -47,6 +47,7 @@ struct logger_fleet {
     size_t rows, news;    /* of the answer that comes */
     struct buf own;       /* our latest line */
     uint64_t unread;      /* its number, until it was read in the database; 0: it was */
+    uint64_t unseen;      /* another host's word of a later one was taken up to this number */
     bool listed;          /* our key is the one that the fleet knows */
     bool anew;            /* our log is not the one of our latest line */
     bool failing;         /* the file cannot be written: said once */
@@ -120,18 +121,22 @@ static void keep(struct logger_fleet *f, struct slice line)
         buf_cut(&f->batch, buf_len(&f->batch) - before);
 }
 
-/* What the database has of ourselves. */
-static void own_row(struct logger_fleet *f, uint64_t number, enum witness_taken taken, bool right)
+/* What the database has of ourselves; said: the number of our latest line before. An older one that
+ * the file has no more was let go when the fleet had more hosts, each with less room. */
+static void own_row(struct logger_fleet *f, uint64_t number, enum witness_taken taken,
+                    uint64_t said)
 {
     if (number == f->unread)
         f->unread = 0; /* it is there, or another one is in its place */
-    if (right && (taken == WITNESS_NEW || taken == WITNESS_FORKED))
+    if ((taken == WITNESS_NEW && number > said) || taken == WITNESS_FORKED)
         begin_anew(f, "the fleet has a head of this host that its directory does not");
 }
 
 static void take_row(struct logger_fleet *f, size_t host, uint64_t number, struct slice line)
 {
     struct witness *w = f->witness;
+    const struct fleet_head *own = witness_latest(w, f->self);
+    uint64_t said = own ? own->number : 0;
     bool was = knows(f, host, number);
     enum witness_taken taken = witness_take(w, line, true, &f->head);
     bool is_line = taken == WITNESS_NEW || taken == WITNESS_KNOWN || taken == WITNESS_FORKED;
@@ -146,7 +151,7 @@ static void take_row(struct logger_fleet *f, size_t host, uint64_t number, struc
     else
         witness_undoubt(w, host, number);
     if (host == f->self)
-        own_row(f, number, taken, right);
+        own_row(f, number, right ? taken : WITNESS_KNOWN, said);
     if (f->state == FLEET_PATROLLING && host == f->patrol && number > f->after) {
         miss(f, f->after, number);
         f->after = number;
@@ -260,6 +265,15 @@ static int add(struct logger_fleet *f, struct slice lines)
     return r;
 }
 
+/* What was read is known, and asked for no more: it waits here until it is in the file. */
+static bool store(struct logger_fleet *f)
+{
+    if (add(f, buf_slice(&f->batch)) < 0)
+        return false;
+    buf_clear(&f->batch);
+    return true;
+}
+
 /* Our next line: on disk here before anybody else hears of it, so that none is ever made twice. */
 static int make(struct logger_fleet *f)
 {
@@ -287,10 +301,17 @@ static int make(struct logger_fleet *f)
     return 0;
 }
 
+/* Once: it is that host's word alone, and may be a lie. */
 static void see_own_fault(void *arg, size_t host UNUSED, const struct witness_fault *fault)
 {
-    if (fault->kind == FAULT_UNSEEN)
-        begin_anew(arg, "another host has seen a head of this host that its directory has not");
+    struct logger_fleet *f = arg;
+    char why[160];
+    if (fault->kind != FAULT_UNSEEN || fault->number <= f->unseen)
+        return;
+    f->unseen = fault->number;
+    snprintf(why, sizeof why, "%s has seen head %llu of this host, which its directory has not",
+             fault->by, (unsigned long long)fault->number);
+    begin_anew(f, why);
 }
 
 static void say(struct logger_fleet *f)
@@ -312,8 +333,7 @@ static int on_end(struct logger_fleet *f, struct msg *m)
     if (f->state == FLEET_RESTING)
         return -1;
     enum fleet_state was = f->state;
-    bool more = f->rows == FLEET_PAGE, stored = add(f, buf_slice(&f->batch)) == 0;
-    buf_clear(&f->batch);
+    bool more = f->rows == FLEET_PAGE, stored = store(f);
     bool behind = was == FLEET_READING && more && f->news > 0;
     if (!ok || !stored || (behind && ++f->pages == PAGES_MAX))
         rest(f); /* nothing is said of others before all is known that they said */
@@ -349,7 +369,6 @@ static void drop(struct logger_fleet *f)
     f->role = NULL;
     f->state = FLEET_RESTING;
     f->ask++;
-    buf_clear(&f->batch); /* what it holds is known, and asked for again after a restart */
 }
 
 static void on_role_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
@@ -382,7 +401,12 @@ void logger_fleet_tick(struct logger *l)
     if (f->state == FLEET_RESTING ? now >= f->due_ms : now - f->asked_ms >= ANSWER_MS) {
         f->begun_ms = now;
         f->pages = 0;
-        ask(f, FLEET_READING);
+        if (store(f)) {
+            ask(f, FLEET_READING);
+        } else {
+            f->ask++; /* what is answered still counts no more */
+            rest(f);
+        }
     }
 }
 

@@ -286,9 +286,10 @@ static void host_text(const json_t *o)
                (long long)json_integer_value(json_object_get(o, "head")),
                json_string_value(json_object_get(o, "time")),
                (long long)json_integer_value(json_object_get(o, "seq")));
-    if (json_is_object(log))
-        printf("; its log holds %lld of its heads",
-               (long long)json_integer_value(json_object_get(log, "heads")));
+    if (json_is_object(log)) /* what it took out itself is its own word */
+        printf("; its log holds %lld of its heads, and says that it removed the records of %lld",
+               (long long)json_integer_value(json_object_get(log, "heads")),
+               (long long)json_integer_value(json_object_get(log, "heads_removed")));
     else
         printf("; its log is not at hand");
     printf("\n");
@@ -321,11 +322,11 @@ static int report(const struct check *c, bool json)
 /* ---- the command ---- */
 
 /* Files from elsewhere are as old as they are: then the latest of their heads says when that was.
- */
+ * Here our own clock says it, whatever clock another host has. */
 static uint64_t time_of(const struct check *c)
 {
     uint64_t latest = c->asked->heads ? 0 : timestamp_now();
-    for (size_t i = 0; i < witness_hosts(c->w); i++) {
+    for (size_t i = 0; c->asked->heads && i < witness_hosts(c->w); i++) {
         uint64_t heard = witness_heard(c->w, i);
         latest = heard > latest ? heard : latest;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bearer.h"
+#include "fleet_notes.h"
 #include "fleet_revocations.h"
 #include "proc.h"
 #include "snapshot.h"
@@ -193,8 +194,10 @@ void api_fleet_revoked(void *arg, const char *id)
     struct api *a = arg;
     struct err err = {0};
     int r = bearer_revoke(a->bearers, id, &err);
-    if (r < 0)
+    if (r < 0) {
         proc_log("a token that another host has revoked: %s", err.text);
+        fleet_notes_again(a->controller->fleet);
+    }
     if (r != 0)
         return;
     controller_record(a->controller, id, "token_revoked", "by another host of the fleet");

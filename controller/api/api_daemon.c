@@ -247,7 +247,8 @@ void api_revoke(struct api *a, struct evhttp_request *req, struct asked *q)
     struct err err = {0};
     const char *id = q->args[0];
     int r = identities_revoke(a->controller, id, &err);
-    if (r == 1) /* it may be another host's */
+    /* it may be another host's; tokens for the API are an admin's matter (api_token_revoke) */
+    if (r == 1 && strncmp(id, "rt-", 3) == 0)
         r = fleet_revocations_foreign(a->controller->revocations, id, &err);
     if (r == 0) {
         msg_init(&m, W_REVOKED_TAKEN);

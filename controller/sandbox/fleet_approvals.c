@@ -21,6 +21,7 @@ enum {
     DIGEST = 2 * SHA256_DIGEST_LENGTH + 1,
     LATER = 600, /* a note outlives the request by so much, seconds */
     HOLD_MAX = 86400,
+    SKEW = 300, /* of another host's clock; what is over there is said to be */
 };
 
 /* A request, of this host or of another one. */
@@ -38,6 +39,7 @@ struct asked {
 struct answering {
     char id[APPROVAL_ID_MAX + 1];
     time_t until; /* monotonic */
+    bool allow;
     fleet_answer_fn fn;
     void *arg;
     TAILQ_ENTRY(answering) link;
@@ -250,6 +252,21 @@ static struct answering *waits_for(const struct fleet_approvals *f, const char *
     return NULL;
 }
 
+/* Not mine: this host said another word before it was started anew, and that one counts. */
+static void on_said(void *arg, const char *id, bool mine)
+{
+    struct fleet_approvals *f = arg;
+    char of[NOTE_ID_MAX + 1];
+    snprintf(of, sizeof of, "%s", id);
+    char *dash = strrchr(of, '-');
+    if (mine || dash == NULL)
+        return;
+    *dash = 0;
+    struct answering *w = waits_for(f, of);
+    if (w)
+        tell(f, w, FLEET_ANSWER_OTHER);
+}
+
 int fleet_approvals_answer(struct fleet_approvals *f, const char *id, bool allow, const char *who,
                            fleet_answer_fn fn, void *arg, struct err *err)
 {
@@ -266,6 +283,7 @@ int fleet_approvals_answer(struct fleet_approvals *f, const char *id, bool allow
     if (w == NULL)
         return err_set(err, ERR_UNREADY, "too many wait for other hosts");
     *w = (struct answering){.until = monotonic() + FLEET_ANSWER_SECONDS, .fn = fn, .arg = arg};
+    w->allow = allow;
     snprintf(w->id, sizeof w->id, "%s", id);
     snprintf(note, sizeof note, "%s-%s", id, fleet_seal_key(f->seal));
     buf_init(&text, NOTE_BODY_MAX);
@@ -299,15 +317,17 @@ static void drop_foreign(struct fleet_approvals *f, struct asked *k)
 static void on_ended(void *arg, const char *id, struct slice body)
 {
     struct fleet_approvals *f = arg;
-    const char *host = "", *by;
+    const char *host = "", *by, *end;
     struct asked *k = find(f, id);
     if (k == NULL || k->host[0] == 0)
         return;
     json_t *v = fleet_seal_get(f->seal, "ended", id, body, &host);
     if (v && strcmp(host, k->host) == 0 && names(v, k) &&
-        (by = json_string_value(json_object_get(v, "by"))) != NULL) {
-        bool ours = k->by[0] && strcmp(by, fleet_seal_key(f->seal)) == 0;
+        (by = json_string_value(json_object_get(v, "by"))) != NULL &&
+        (end = json_string_value(json_object_get(v, "end"))) != NULL) {
         struct answering *w = waits_for(f, id);
+        bool ours = w && strcmp(by, fleet_seal_key(f->seal)) == 0 &&
+                    strcmp(end, w->allow ? "allowed" : "denied") == 0;
         drop_foreign(f, k);
         if (w)
             tell(f, w, ours ? FLEET_ANSWER_TAKEN : FLEET_ANSWER_OTHER);
@@ -336,10 +356,14 @@ static void on_asked(void *arg, const char *id, struct slice body)
         return;
     json_t *v = fleet_seal_get(f->seal, "asked", id, body, &host);
     int64_t expires = json_integer_value(json_object_get(v, "expires"));
+    if (expires > INT64_MAX / 2)
+        expires = INT64_MAX / 2; /* any host's word */
     if (v && host[0] == 0)
         end_own(f, id, body);
-    else if (v && expires > now && approvals_foreign(f->controller->approvals, id, host, v) == 0 &&
-             add(f, id, host, body, expires < now + HOLD_MAX ? expires : now + HOLD_MAX) == NULL)
+    else if (v && expires + SKEW > now &&
+             approvals_foreign(f->controller->approvals, id, host, v) == 0 &&
+             add(f, id, host, body, expires < now + HOLD_MAX ? expires + SKEW : now + HOLD_MAX) ==
+                 NULL)
         approvals_foreign_over(f->controller->approvals, id);
     json_decref(v);
 }
@@ -386,9 +410,10 @@ struct fleet_approvals *fleet_approvals_new(struct controller *c, struct err *er
         fleet_approvals_free(f);
         return NULL;
     }
-    const struct fleet_reader readers[] = {{.kind = "asked", .note = on_asked, .arg = f},
-                                           {.kind = "answered", .note = on_answered, .arg = f},
-                                           {.kind = "ended", .note = on_ended, .arg = f}};
+    const struct fleet_reader readers[] = {
+        {.kind = "asked", .note = on_asked, .arg = f},
+        {.kind = "answered", .note = on_answered, .kept = on_said, .arg = f},
+        {.kind = "ended", .note = on_ended, .arg = f}};
     for (size_t i = 0; i < ARRAY_LEN(readers); i++)
         fleet_notes_reader(c->fleet, &readers[i]);
     return f;

@@ -15,13 +15,11 @@
 enum {
     READERS_MAX = 8,
     SENT_MAX = NOTES_OPEN_MAX / 2, /* that the role has not answered */
-    AGAIN_US = 5000000,            /* it is said again */
     TICK_MS = 1000,
 };
 
 struct waiting {
     uint32_t number; /* 0: not sent */
-    uint64_t sent;   /* us */
     char kind[NOTE_KIND_MAX + 1], id[NOTE_ID_MAX + 1];
     char *body;
     uint32_t seconds;
@@ -33,6 +31,7 @@ struct fleet_notes {
     struct controller *controller;
     struct ipc *ch;
     bool up, again;           /* again: there was a hint while we asked */
+    bool missed;              /* a reader could not apply what it was given */
     uint64_t after;           /* place of the last that was read */
     uint32_t number, asked;   /* asked 0: nothing is */
     unsigned got;             /* of the answer */
@@ -86,7 +85,6 @@ static void send_one(struct fleet_notes *n, struct waiting *w)
 {
     struct msg m;
     w->number = next_number(n);
-    w->sent = now_us();
     n->n_sent++;
     msg_init(&m, W_NOTE_PUT);
     msg_put_u32(&m, w->number);
@@ -104,7 +102,8 @@ static void unsend(struct fleet_notes *n, struct waiting *w)
     w->number = 0;
 }
 
-/* No more at a time than the role takes. */
+/* No more at a time than the role takes; it answers each, or says that there is another connection.
+ */
 static void send_more(struct fleet_notes *n)
 {
     struct waiting *w;
@@ -150,7 +149,10 @@ static struct waiting *add(struct fleet_notes *n, const char *kind, const char *
     snprintf(w->kind, sizeof w->kind, "%s", kind);
     snprintf(w->id, sizeof w->id, "%s", id);
     w->seconds = seconds;
-    TAILQ_INSERT_TAIL(&n->waiting, w, link);
+    if (strcmp(kind, "revoked") == 0) /* nothing waits behind what a sandbox makes others say */
+        TAILQ_INSERT_HEAD(&n->waiting, w, link);
+    else
+        TAILQ_INSERT_TAIL(&n->waiting, w, link);
     n->n_waiting++;
     return w;
 }
@@ -192,14 +194,18 @@ static int on_kept(struct fleet_notes *n, struct msg *m)
     uint32_t number;
     uint8_t mine;
     char id[NOTE_ID_MAX + 1];
-    if (msg_get_u32(m, &number) < 0 || msg_get_u8(m, &mine) < 0 || mine > 1 || msg_end(m) < 0 ||
-        number == 0)
+    if (msg_get_u32(m, &number) < 0 || msg_get_u8(m, &mine) < 0 || mine > NOTE_FAILED ||
+        msg_end(m) < 0 || number == 0)
         return -1;
     TAILQ_FOREACH(w, &n->waiting, link)
     if (w->number == number)
         break;
     if (w == NULL)
         return 0; /* it was said again since, or is not wanted any more */
+    if (mine == NOTE_FAILED) {
+        unsend(n, w); /* until the next tick */
+        return 0;
+    }
     const struct fleet_reader *r = reader_of(n, w->kind);
     snprintf(id, sizeof id, "%s", w->id);
     if (w->durable)
@@ -258,20 +264,33 @@ static int on_note(struct fleet_notes *n, struct msg *m)
 static int on_read(struct fleet_notes *n, struct msg *m)
 {
     uint32_t number;
-    uint8_t more;
-    if (msg_get_u32(m, &number) < 0 || msg_get_u8(m, &more) < 0 || more > 1 || msg_end(m) < 0)
+    uint8_t more; /* 2: it failed, and is asked again at the next tick */
+    if (msg_get_u32(m, &number) < 0 || msg_get_u8(m, &more) < 0 || more > 2 || msg_end(m) < 0)
         return -1;
     if (n->asked == 0 || number != n->asked)
         return 0;
     n->asked = 0;
+    if (more == 2)
+        return 0;
     if (more) {
         ask(n, n->begun);
+        return 0;
+    }
+    if (n->missed) {
+        n->missed = false;
+        n->after = 0;
         return 0;
     }
     renew(n);
     if (n->again)
         ask(n, 0);
     return 0;
+}
+
+void fleet_notes_again(struct fleet_notes *n)
+{
+    if (n)
+        n->missed = true;
 }
 
 /* Another connection: what was said may not be there, and what is there may be another. */
@@ -303,13 +322,8 @@ static int on_hint(struct fleet_notes *n)
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct fleet_notes *n = arg;
-    struct waiting *w;
-    uint64_t now = now_us();
-    TAILQ_FOREACH(w, &n->waiting, link)
-    if (w->number && now - w->sent > AGAIN_US)
-        unsend(n, w);
     send_more(n);
-    if (n->ch && n->up && (n->asked == 0 || now - n->asked_at > AGAIN_US))
+    if (n->ch && n->up && n->asked == 0)
         ask(n, 0);
 }
 

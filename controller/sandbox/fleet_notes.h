@@ -34,6 +34,9 @@ void fleet_notes_attach(struct fleet_notes *n, int fd);
  * kept. */
 int fleet_notes_put(struct fleet_notes *n, const char *kind, const char *id, struct slice body,
                     uint32_t seconds, bool durable, struct err *err);
+/* By a reader: what it was given could not be applied. Nothing is known before it was given all of
+ * it again. n NULL is fine. */
+void fleet_notes_again(struct fleet_notes *n);
 void fleet_notes_forget(struct fleet_notes *n, const char *kind, const char *id);
 /* n NULL: there is no fleet, and nothing to know. */
 bool fleet_notes_stale(const struct fleet_notes *n);

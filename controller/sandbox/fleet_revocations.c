@@ -153,11 +153,18 @@ static void on_note(void *arg, const char *id, struct slice body)
     int r = identities_revoke_told(f->controller, id, &err);
     if (r == 0)
         controller_record(f->controller, id, "token_revoked", "by another host of the fleet");
-    bool foreign = r == 1 && key[0] == '-' && take_foreign(f, id, false) == 0;
+    bool foreign = r == 1 && key[0] == '-';
+    if (foreign && take_foreign(f, id, false) < 0) {
+        proc_log("a token that another host has revoked is refused there alone: too many were");
+        return;
+    }
     if (foreign || (r == 1 && strcmp(key, f->key) == 0))
         r = identities_refuse(f->controller, id, expires < latest() ? expires : latest(), &err);
-    if (r < 0)
-        proc_log("a token that another host has revoked: %s", err.text);
+    if (r >= 0)
+        return;
+    proc_log("a token that another host has revoked: %s", err.text);
+    (void)identities_refuse(f->controller, id, latest(), &err); /* whatever the disk does */
+    fleet_notes_again(f->controller->fleet);
 }
 
 void fleet_revocations_on_api(struct fleet_revocations *f, void (*fn)(void *arg, const char *id),

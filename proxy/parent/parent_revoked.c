@@ -83,6 +83,8 @@ static void tell_all_until(struct parent *p)
     tell_until(c);
 }
 
+enum { LOOK_US = 2000000 };
+
 static void watch_until(struct parent *p);
 
 /* They look at the clock themselves; this ends what is open with a token. */
@@ -101,6 +103,8 @@ static void watch_until(struct parent *p)
 {
     uint64_t now = boottime_us(), until = revoked_end(p->revoked);
     uint64_t left = until > now ? until - now : 0;
+    if (left > LOOK_US)
+        left = LOOK_US; /* the timer stands still while the host sleeps */
     struct timeval tv = {(time_t)(left / 1000000), (suseconds_t)(left % 1000000)};
     if (p->until_timer == NULL)
         p->until_timer = event_new(p->base, -1, 0, on_until, p);

@@ -641,8 +641,8 @@ def fleet_notes(bed, rows, f):
     broken("more notes than are asked for", *[note(kind="x")] * 17)
     n.breaks("a note that nobody asked for", note())
     broken("an end without its number", message(wire.NOTES_READ, u8(0)))
-    broken("an end of another kind", message(wire.NOTES_READ, u32(1), u8(2)))
-    n.breaks("what is kept of another kind", message(wire.NOTE_KEPT, u32(9), u8(2)))
+    broken("an end of another kind", message(wire.NOTES_READ, u32(1), u8(3)))
+    n.breaks("what is kept of another kind", message(wire.NOTE_KEPT, u32(9), u8(3)))
     n.breaks("a connection with more behind", message(wire.NOTES_UP, u8(1)))
     n.breaks("a hint with more behind", message(wire.NOTES_HINT, u8(1)))
     for kind in (wire.NOTE_PUT, wire.NOTES_ASK, wire.PENDING_APPROVAL, wire.KILL, wire.RUN, wire.RELOAD, 0):

@@ -60,6 +60,14 @@ def of_the_api(t, nodes):
     t.ok(listed(), "a token for the API")
     r = b.d.command("token", "revoke", token, "--socket", b.d.socket)
     t.ok(r.returncode == 0 and tap.wait_for(lambda: not listed(), 3, 0.05), "is revoked on another host", r.stderr)
+    made = a.d.command("token", "create", "--scope", "admin", "--socket", a.d.socket)
+    token = made.stdout.strip().split(".")[0]
+    for n in (a, b):
+        asked = n.api()
+        t.eq(asked.raw("DELETE", "/v1/identities/" + token)[0], 404, "but not as an identity")
+        asked.close()
+    time.sleep(2)
+    t.ok(listed(), "nor is that said to the fleet")
 
 
 def cut_off(t, nodes):
@@ -120,6 +128,12 @@ def killed(t, nodes, db):
     t.ok(b.kill("controller"), "the controller dies while there is no database")
     db.start()
     t.ok(a.says_soon(second, REVOKED, 15), "what was revoked while there was none holds when it is back")
+    kept = b.issue()
+    db.sql("REVOKE DELETE ON durward_note FROM fleet", "fleet")
+    b.kill("fleet")
+    time.sleep(KNOWN + 3)
+    t.eq(b.says(kept), OK, "a database that refuses to prune is read all the same")
+    db.sql("GRANT DELETE ON durward_note TO fleet", "fleet")
 
 
 def lies(t, nodes, db):

@@ -224,6 +224,54 @@ static void test_shown(void)
     close_seats(&s);
 }
 
+static int said_end;
+
+static void on_end(void *arg UNUSED, enum fleet_answer end)
+{
+    said_end = (int)end;
+}
+
+/* b holds it, and it is answered here; skew: b's clock is so much behind ours. */
+static uint32_t answer_here(struct seats *s, bool allow, int skew)
+{
+    struct buf text;
+    struct msg m;
+    struct err err = {0};
+    uint32_t number = 0;
+    json_t *v =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "sandbox", "sb-1", "policy",
+                  "coder", "method", "GET", "url", "https://x/", "query", "", "rule", "ask",
+                  "credential", "", "content_type", "", "created", (json_int_t)time(NULL) - skew,
+                  "expires", (json_int_t)time(NULL) + 60 - skew);
+    buf_init(&text, NOTE_BODY_MAX);
+    CU_ASSERT_EQUAL(fleet_seal_put(s->b, "asked", "ap-bbbbbbbb", v, &text), 0);
+    CU_ASSERT_EQUAL(buf_append(&text, "", 1), 0);
+    tell(s, "asked", "ap-bbbbbbbb", (const char *)buf_data(&text));
+    buf_free(&text);
+    json_decref(v);
+    said_end = -1;
+    CU_ASSERT_EQUAL(fleet_approvals_answer(s->w.c.fleet_approvals, "ap-bbbbbbbb", allow, "us",
+                                           on_end, NULL, &err),
+                    0);
+    if (heard(&s->w, s->w.role, W_NOTE_PUT, &m)) {
+        CU_ASSERT_EQUAL(msg_get_u32(&m, &number), 0);
+        msg_done(&m);
+    }
+    return number;
+}
+
+/* Another word of this host is there already: nobody is told that his was taken. */
+static void test_other_word(void)
+{
+    struct seats s;
+    open_seats(&s);
+    uint32_t number = answer_here(&s, false, 120);
+    CU_ASSERT(number != 0);
+    say_kept(&s.w, number, 0);
+    CU_ASSERT_EQUAL(said_end, FLEET_ANSWER_OTHER);
+    close_seats(&s);
+}
+
 static void give_up(struct seats *s, uint32_t req)
 {
     struct msg m;
@@ -260,5 +308,6 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("fleet_approvals", NULL, NULL);
     CU_add_test(s, "answers", test_answers);
     CU_add_test(s, "shown", test_shown);
+    CU_add_test(s, "another word of this host", test_other_word);
     CU_add_test(s, "many", test_many);
 }

@@ -1,6 +1,7 @@
 /* The controller's end of a fleet's notes, with a role that says what it likes: what waits is said
  * until it is kept, nothing is known before all was read, and a note can refuse and no more. */
 #include "fleet_bed.h"
+#include "registry_internal.h"
 
 static int put(struct world *w, const char *id, bool durable)
 {
@@ -95,6 +96,61 @@ static void test_known(void)
     CU_ASSERT_EQUAL(hear_until(&w), 0);
     say_up(&w);
     CU_ASSERT(hear_ask(&w, &after) != 0 && after == 0); /* all again */
+    close_world(&w);
+}
+
+/* A database that is slow: what is answered late counts, and nothing is said or asked twice. */
+static void test_slow(void)
+{
+    struct world w;
+    uint64_t after;
+    char id[NOTE_ID_MAX + 1];
+    open_world(&w);
+    CU_ASSERT_EQUAL(put(&w, "rt-a", false), 0);
+    say_up(&w);
+    uint32_t kept = hear_put(&w, id), asked = hear_ask(&w, &after);
+    for (int i = 0; i < 7; i++) {
+        sleep(1);
+        turn(&w);
+    }
+    for (int i = 0; i < NOTES_AT_ONCE; i++)
+        say_note(&w, 1, "unknown", "x", "y");
+    CU_ASSERT_EQUAL(hear_put(&w, id), 0);
+    CU_ASSERT_EQUAL(hear_ask(&w, &after), 0);
+    say_read(&w, asked, 0);
+    CU_ASSERT(hear_until(&w) != 0);
+    say_kept(&w, kept, NOTE_FAILED);
+    sleep(1);
+    CU_ASSERT(hear_put(&w, id) != 0 && strcmp(id, "rt-a") == 0);
+    CU_ASSERT_FALSE(ended(&w));
+    close_world(&w);
+}
+
+/* What cannot be applied is not known: a registry that cannot be written is no reason to go on. */
+static void test_unapplied(void)
+{
+    struct world w;
+    uint64_t after;
+    struct identity i = {
+        .kind = IDENTITY_TOKEN, .id = "rt-own", .policy = "coder", .expires = time(NULL) + 600};
+    struct err err = {0};
+    char got[NOTE_ID_MAX + 1];
+    open_world(&w);
+    CU_ASSERT_EQUAL(registry_add(w.c.registry, &i, &err), 0);
+    sqlite3_exec(w.c.registry->db, "PRAGMA query_only=1", NULL, NULL, NULL);
+    say_up(&w);
+    uint32_t number = hear_ask(&w, &after);
+    say_note(&w, 9, "revoked", "rt-own", "99999999999.-");
+    CU_ASSERT_STRING_EQUAL(hear_revoked(&w, got), "rt-own");
+    say_read(&w, number, 0);
+    CU_ASSERT_TRUE(fleet_notes_stale(w.c.fleet));
+    sqlite3_exec(w.c.registry->db, "PRAGMA query_only=0", NULL, NULL, NULL);
+    sleep(1);
+    number = hear_ask(&w, &after);
+    CU_ASSERT(number != 0 && after == 0);
+    say_note(&w, 9, "revoked", "rt-own", "99999999999.-");
+    say_read(&w, number, 0);
+    CU_ASSERT_FALSE(fleet_notes_stale(w.c.fleet));
     close_world(&w);
 }
 
@@ -196,6 +252,8 @@ void tap_suites(void)
     CU_add_test(s, "said until it is kept", test_put);
     CU_add_test(s, "what must not be lost", test_durable);
     CU_add_test(s, "up to when nothing was missed", test_known);
+    CU_add_test(s, "a slow database", test_slow);
+    CU_add_test(s, "what cannot be applied", test_unapplied);
     CU_add_test(s, "a role that lies", test_role_lies);
     CU_add_test(s, "revocations", test_revocations);
     CU_add_test(s, "ids that are made up", test_made_up);

@@ -284,6 +284,33 @@ static void test_said_again(void)
     end_all();
 }
 
+/* An older line of its own that the file let go, when the fleet had more hosts, is no rollback. */
+static void test_let_go(void)
+{
+    char path[512], with[560], text[FLEET_LINE_MAX + 2], host[FLEET_LINE_NAME + 1];
+    uint64_t number, had;
+    static struct fleet_head h;
+    begin_all();
+    expect("a", "", 4, 0);
+    end(0);
+    CU_ASSERT_TRUE(latest("a", &h));
+    had = h.number;
+    snprintf(path, sizeof path, "%s/" FLEET_FILE, dir[0]);
+    snprintf(with, sizeof with, "%s.new", path);
+    FILE *from = fopen(path, "r"), *to = fopen(with, "w");
+    while (fgets(text, sizeof text, from))
+        if (!(fleet_head_peek(slice_str(text), host, &number) == 0 && number == 2 &&
+              strcmp(host, "a") == 0))
+            fputs(text, to);
+    fclose(from);
+    fclose(to);
+    CU_ASSERT_EQUAL(rename(with, path), 0);
+    begin(0);
+    expect("a", "", had + 4, 0);
+    CU_ASSERT_EQUAL(anews(), 0);
+    end_all();
+}
+
 /* Its log is gone, and what it said about it is not. */
 static void test_log_gone(void)
 {
@@ -359,6 +386,7 @@ void suite_logger_fleet(void)
     CU_pSuite s = CU_add_suite("logger_fleet", NULL, NULL);
     CU_add_test(s, "what the database loses or changes is doubted", test_doubts);
     CU_add_test(s, "a line is said again, and a log begins anew", test_said_again);
+    CU_add_test(s, "an older line that was let go", test_let_go);
     CU_add_test(s, "a log that is gone", test_log_gone);
     CU_add_test(s, "a role that says what was not asked", test_unasked);
     CU_add_test(s, "a key that is not listed", test_other_key);

@@ -337,14 +337,9 @@ def slash_login(t):
     v.double("platform.claude.com", v.on_platform)
     argv, env = begun(t, v, "-e", "CLAUDE_CODE_FULL_SIGN_IN_LINK=1", "claude")
     s = Screen(t, argv, v.d.work, env, cols=1000)
-    asks = {"Yes, I trust this folder": ("Down", "Enter")}
 
     def stands():
-        for words in [x for x in asks if x in s.words()]:
-            for key in asks.pop(words):
-                s.key(key)
-                time.sleep(0.3)  # a person's; it takes no keys while it draws
-        return "? for shortcuts" in s.words() or "Not logged in" in s.words()
+        return not s.choose("Yes, I trust this folder") and ("? for shortcuts" in s.words() or "Not logged in" in s.words())
     if not t.ok(s.wait(stands, 90), "claude: its screen stands, without a login", s.shown()):
         return
     s.type("/login")

@@ -16,14 +16,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import agents, durward, models, scan, tap  # noqa: E402
 from harness.screen import Screen  # noqa: E402
 
-# name -> (its arguments, {what it asks before: keys}, where it can be typed, how it is left)
+# name -> (its arguments, what it is told where it asks before, where it can be typed, how it is left)
 TALKS = {
-    "claude": (["--dangerously-skip-permissions"], {r"Yes, I accept": ("Down", "Enter")}, r"bypass permissions on", "/exit"),
-    "codex": (["--dangerously-bypass-approvals-and-sandbox"], {}, r"Ask Codex to do anything", "/quit"),
-    "gemini": (["-y", "--skip-trust"], {}, r"Type your message", "/quit"),
-    "opencode": (["-m", "anthropic/claude-sonnet-4-5"], {}, r"Ask anything|ctrl\+p commands", "/exit"),
-    "copilot": (["--allow-all-tools", "--allow-all-paths"], {}, r"/ commands .* help", "/exit"),
-    "qwen": (["-y"], {}, r"Type your message", "/quit"),
+    "claude": (["--dangerously-skip-permissions"], "Yes, I accept", r"bypass permissions on", "/exit"),
+    "codex": (["--dangerously-bypass-approvals-and-sandbox"], None, r"Ask Codex to do anything", "/quit"),
+    "gemini": (["-y", "--skip-trust"], None, r"Type your message", "/quit"),
+    "opencode": (["-m", "anthropic/claude-sonnet-4-5"], None, r"Ask anything|ctrl\+p commands", "/exit"),
+    "copilot": (["--allow-all-tools", "--allow-all-paths"], None, r"/ commands .* help", "/exit"),
+    "qwen": (["-y"], None, r"Type your message", "/quit"),
 }
 START, TURN, END = 150, 150, 60  # seconds
 
@@ -41,16 +41,9 @@ def begin(t, run, words):
 def talk(t, name, screen):
     """The task is typed where the agent waits for it. -> whether the last words came"""
     _, asks, ready, _ = TALKS[name]
-    asked = dict(asks)
 
     def waits():
-        now = screen.words()
-        for pattern in [p for p in asked if re.search(p, now)]:
-            for x in asked.pop(pattern):
-                screen.key(x)
-                time.sleep(0.3)  # a person's; some take no keys while they draw
-            return False
-        return re.search(ready, now) is not None
+        return not (asks and screen.choose(asks)) and re.search(ready, screen.words()) is not None
     began = time.monotonic()
     if not t.ok(screen.wait(waits, START), "%s: its own screen stands" % name, screen.shown()):
         return False

@@ -277,6 +277,33 @@ class Envoy(Peer):
         return dict({"@type": "type.googleapis.com/envoy.extensions.%s.v3.%s" % (room, name)}, **fields)
 
 
+class IronProxy(Peer):
+    """A product with our purpose, in Go: destinations by name, a credential added, a line of log a request. No registry has
+    its program: IRON_PROXY names it."""
+    name = "iron-proxy"
+
+    @classmethod
+    def missing(cls):
+        return None if cls.found() else "IRON_PROXY=PROGRAM"
+
+    @staticmethod
+    def found():
+        return shutil.which(os.environ.get("IRON_PROXY", "iron-proxy"))
+
+    def command(self):
+        hosts = [HOST, "*." + HOST]
+        secret = {"source": {"type": "env", "var": "BENCH_TOKEN"}, "rules": [{"host": h} for h in hosts],
+                  "inject": {"header": "Authorization", "formatter": "Bearer {{ .Value }}"}}
+        made = {"dns": {"enabled": False}, "log": {"level": "info"},
+                "proxy": {"http_listen": "127.0.0.1:0", "https_listen": "127.0.0.1:0", "upstream_deny_cidrs": [],
+                          "tunnel_listen": "127.0.0.1:%d" % self.port},
+                "tls": {"mode": "mitm", "ca_cert": self.ca.pem, "ca_key": self.ca.key},
+                "transforms": [{"name": "allowlist", "config": {"domains": hosts}},
+                               {"name": "secrets", "config": {"secrets": [secret]}}]}
+        return ["env", "SSL_CERT_FILE=" + self.origin.ca.pem, "GOMAXPROCS=%d" % self.cores,
+                "BENCH_TOKEN=" + rig_origin.SECRET, self.found(), "-config", self.path("iron.json", json.dumps(made))]
+
+
 class Node(Peer):
     name, program, names = "node", "node", False
 
@@ -316,5 +343,5 @@ class DurwardCredential(Durward):
     name, injects, rule = "injector", "right|", {"with": {"bearer": "bench"}}
 
 
-ALL = (Nginx, HAProxy, Durward, DurwardCredential, Hudsucker, Envoy, Squid, Sslsplit, Go, Node,
+ALL = (Nginx, HAProxy, Durward, DurwardCredential, Hudsucker, IronProxy, Envoy, Squid, Sslsplit, Go, Node,
        Mitmproxy)

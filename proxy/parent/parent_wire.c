@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 _Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
@@ -125,9 +126,12 @@ static bool there(const struct child *c)
     return c->ch && (c->state == CHILD_INITED || c->state == CHILD_READY);
 }
 
-static void on_asked(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+/* It is readable, too, when whoever was to ask has ended without a question. */
+static void on_asked(evutil_socket_t fd, short what UNUSED, void *arg)
 {
-    parent_wake(arg);
+    int waiting;
+    if (ioctl(fd, FIONREAD, &waiting) < 0 || waiting > 0)
+        parent_wake(arg);
 }
 
 /* Its end; -1: there is none. */

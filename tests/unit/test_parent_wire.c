@@ -8,6 +8,7 @@
 
 #include <event2/event.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,6 +183,34 @@ static void test_asleep(void)
     }
 }
 
+/* A dialer that sleeps is woken by a question, not by the end of who might have asked one. */
+static void test_woken(void)
+{
+    for (int asks = 0; asks < 2; asks++) {
+        struct bed b;
+        struct msg m;
+        struct peer p;
+        bed_open(&b);
+        CU_ASSERT(told(b.gate_far) == 1);
+        ipc_free(b.dialer.ch);
+        b.dialer.ch = NULL;
+        b.p.programs[ROLE_DIALER] = -1; /* what is started ends at once */
+        b.dialer.state = CHILD_ASLEEP;
+        parent_wire(&b.p, &b.gate, &b.dialer, "box", "", false);
+        CU_ASSERT_EQUAL_FATAL(msg_recv(b.gate_far, &m), 1);
+        CU_ASSERT_EQUAL_FATAL(peer_get(&m, &p), 0);
+        msg_done(&m);
+        if (asks)
+            CU_ASSERT_EQUAL(write(p.fd, "?", 1), 1);
+        close(p.fd);
+        event_base_loop(base, EVLOOP_ONCE);
+        CU_ASSERT_EQUAL(b.dialer.state != CHILD_ASLEEP, asks);
+        if (asks)
+            CU_ASSERT_EQUAL(waitpid(b.dialer.pid, NULL, 0), b.dialer.pid);
+        bed_close(&b);
+    }
+}
+
 /* A wire has one number, however often its channel is made anew; the far end cannot change it. */
 static void test_number(void)
 {
@@ -291,6 +320,7 @@ void tap_suites(void)
     CU_add_test(s, "a channel that ended is made anew once", test_once);
     CU_add_test(s, "an end that died", test_death);
     CU_add_test(s, "a gate that died while the dialer slept", test_asleep);
+    CU_add_test(s, "what wakes a dialer that sleeps", test_woken);
     CU_add_test(s, "a wire keeps its number", test_number);
     CU_add_test(s, "a late dialer that cannot start", test_late);
     CU_add_test(s, "MCP dials of a busy controller", test_mcp_bound);

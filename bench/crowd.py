@@ -1,17 +1,23 @@
-"""Many sandboxes of one daemon: so many alive at once, and so many made and deleted (bench/sandbox --alive,
---cycles). Each alive one fetches from an origin on loopback; what the daemon holds is counted before and after."""
+"""Many sandboxes of one daemon: so many alive at once, so many made and deleted, so many at rest beside one that asks, and
+what ends first when there are more (bench/sandbox --alive, --cycles, --resting, --ceiling). Each alive one fetches
+from an origin on loopback; what the daemon holds is counted before and after."""
 import collections
 import concurrent.futures
 import os
 import queue
 import resource
+import statistics
 import threading
 import time
 
-from harness import durward, held, origin, shapes, tap
+from harness import ceiling as limits, durward, held, origin, shapes, tap
 
 PSS_BAR_GIB = 3.0
 HOST = "bench.example.com"
+PSS_LARGE = (2000, 4.0)  # of so many and more, GiB
+FEW, MANY = 10, 60  # sandboxes, between which is measured what one takes
+ASKED = 1000  # requests of one sandbox, of which the logger's time is taken
+LOGGER_BAR = 1.1
 WARM = 3  # tenths of the cycles, before what is held is measured: the logger keeps 2 MiB for watchers, for one
 GROWTH_KIB = 1024  # of a role's anonymous memory in the other cycles
 
@@ -91,8 +97,8 @@ def alive(api, program, n, say):
         began = time.monotonic()
         each(api, crowd.d.socket, ids, lambda c, sid: c.ask("DELETE", "/v1/sandboxes/" + sid), 2)
         got["deleted_s"] = round(time.monotonic() - began, 1)
-        got["missed"] = [x for x, bad in (("fetched", good != n), ("pss_mib", got["pss_mib"] > PSS_BAR_GIB * 1024))
-                         if bad]
+        bar = PSS_LARGE[1] if n >= PSS_LARGE[0] else PSS_BAR_GIB
+        got["missed"] = [x for x, bad in (("fetched", good != n), ("pss_mib", got["pss_mib"] > bar * 1024)) if bad]
         return got
     finally:
         crowd.close()
@@ -158,3 +164,66 @@ def cycles(api, program, n, say):
                 "missed": [x for x, bad in (("failures", failures), ("changed", changed), ("grown", grown)) if bad]}
     finally:
         crowd.close()
+
+
+def ceiling(api, program, n, say):
+    """What of this host ends first, and what n sandboxes would take of it."""
+    crowd = Crowd(program)
+    try:
+        points = []
+        for more in (FEW, MANY - FEW):
+            each(api, crowd.d.socket, range(more), lambda c, _: c.ask("POST", "/v1/sandboxes", {}), 2)
+            time.sleep(2)  # the next spare gate is there, and what was freed is given back
+            there = sum(p[0] for p in points[-1:]) + more
+            points.append((there, limits.taken(crowd.d.daemon.pid, there)))
+        found = limits.ends(points[0], points[1], limits.limits())
+    finally:
+        crowd.close()
+    say("%-28s %12s %14s %12s %16s" % ("of this host", "a sandbox", "there are", "enough for", "%d take" % n))
+    for e in found:
+        say("%-28s %12.1f %14d %12d %16d%s" % (" ".join(e.what).strip() + (", KiB" if e.what[0] == "memory" else ""), e.each,
+                                               e.most, e.at, e.needs(n), "" if e.at >= n else "  more than there are"))
+    return {"sandboxes": n, "missed": [], "ends": [{"what": " ".join(e.what).strip(), "each": round(e.each, 2), "most": e.most,
+                                                    "at": e.at, "needs": round(e.needs(n))} for e in found]}
+
+
+def _logger_us(crowd):
+    spent = 0
+    for pid, role in crowd.people():
+        if role == "logger":
+            with open("/proc/%d/schedstat" % pid) as f:
+                spent += int(f.read().split()[0])
+    return spent / 1000
+
+
+def _asked(crowd, c, sid):
+    """Microseconds of the logger's for each of ASKED requests on one connection."""
+    before = _logger_us(crowd)
+    r = c.ask("POST", "/v1/sandboxes/%s/exec" % sid, {"timeout": 120, "command":
+              "curl -sS -m 100 -o /dev/null 'https://%s/[1-%d]'" % (HOST, ASKED)})
+    if r["exit_code"] != 0:
+        raise RuntimeError("curl %d: %s" % (r["exit_code"], r["output"]))
+    time.sleep(0.3)  # its last turn
+    return (_logger_us(crowd) - before) / ASKED
+
+
+def resting(api, program, n, say, rounds=7):
+    """The logger's processor time a request, beside n sandboxes that rest and beside none, in turn."""
+    crowds, ratios, values = [Crowd(program), Crowd(program)], [], []
+    try:
+        ids = [each(api, crowd.d.socket, range(1 + more), lambda c, _: c.ask("POST", "/v1/sandboxes", {})["id"], 2)[0]
+               for crowd, more in zip(crowds, (0, n))]
+        calls = [api(crowd.d.socket) for crowd in crowds]
+        for number in range(rounds + 1):
+            got = [_asked(*x) for x in zip(crowds, calls, ids)]
+            if number:  # the first warms up
+                values.append(got)
+                ratios.append(got[1] / got[0])
+        ratio = statistics.median(ratios)
+        say("logger, us a request: %.1f alone, %.1f beside %d; ratio %.2f [%.2f-%.2f], bar %.2f" % (
+            statistics.median(v[0] for v in values), statistics.median(v[1] for v in values), n, ratio, min(ratios),
+            max(ratios), LOGGER_BAR))
+        return {"resting": n, "logger_us": values, "ratio": round(ratio, 3), "missed": ["ratio"] * (ratio > LOGGER_BAR)}
+    finally:
+        for crowd in crowds:
+            crowd.close()

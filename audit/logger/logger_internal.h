@@ -26,9 +26,9 @@ enum {
     LOGGER_CHUNK = 64 * 1024, /* read from one journal in one go */
     LOGGER_TICK_MS = 100,
     LOGGER_RETRY_MS = 200,
-    LOGGER_STOP_MS = 2000,  /* how long an ending logger waits for its writers to be gone */
-    LOGGER_GRACE_MS = 3000, /* the same where the file system cannot tell */
-    LOGGER_CHANNELS_MAX = 4096,
+    LOGGER_STOP_MS = 2000,       /* how long an ending logger waits for its writers to be gone */
+    LOGGER_GRACE_MS = 3000,      /* the same where the file system cannot tell */
+    LOGGER_CHANNELS_MAX = 16384, /* a sandbox has one, and one for each of its brokers */
 };
 
 enum channel_state {
@@ -109,7 +109,9 @@ struct logger {
     char checkpoint[1024]; /* the last one's line, until it is handed on */
     struct counts counts;
     struct shares *shares;
-    uint64_t may_use; /* of each share, for the room that the disk has: shares.h */
+    uint64_t may_use;   /* of each share, for the room that the disk has: shares.h */
+    uint64_t free_seen; /* bytes, when all channels were looked at last, or more since */
+    uint32_t ticks;
     struct subscribers *subscribers;
     struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
     struct thresholds *thresholds; /* NULL: none are set */

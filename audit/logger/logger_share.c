@@ -1,7 +1,8 @@
 /* Who may write how much of the log. Each writer's credit is what is left of its share; where a
  * writer serves several sandboxes each of these has a share, too, and the writer is told whose is
- * used up. What a writer appends without credit is found within LOGGER_TICK_MS, and ends it. With
- * little room on the disk shares shrink, so that who used most is refused first. */
+ * used up. What a writer appends without credit is found, and ends it: within LOGGER_TICK_MS where
+ * it takes LOOK_BYTES of the disk, else within LOOKS times that. With little room on the disk
+ * shares shrink, so that who used most is refused first. */
 #include "logger_internal.h"
 
 #include "broker.h"
@@ -20,6 +21,8 @@ enum {
     PACED_MAX = 1024,            /* of a channel; as the writer's bound */
     SAY_MS = 60 * 1000,
     RESERVE_MAX = 256 << 20, /* bytes; or an eighth of the disk */
+    LOOK_BYTES = 2 << 20,    /* fewer are free: who took them? */
+    LOOKS = 10,              /* ticks, in each of which a share of those that rest is looked at */
 };
 
 /* ---- whose ---- */
@@ -197,25 +200,46 @@ uint64_t channel_credit(struct channel *ch)
 /* ---- each tick ---- */
 
 /* Of the room that is kept for others a sandbox may have used as much as there is of it yet. */
-static uint64_t may_use(const struct logger *l)
+static uint64_t may_use(const struct logger *l, uint64_t all, uint64_t free)
 {
-    struct statvfs st;
-    if (fstatvfs(l->dir, &st) < 0 || st.f_blocks == 0)
-        return UINT64_MAX;
-    uint64_t all = (uint64_t)st.f_blocks * st.f_frsize, free = (uint64_t)st.f_bavail * st.f_frsize;
     uint64_t reserve = all / 8 < RESERVE_MAX ? all / 8 : RESERVE_MAX;
     uint64_t most = shares_burst(l->shares) < reserve ? shares_burst(l->shares) : reserve;
     return free >= reserve ? UINT64_MAX : most / 1024 * free / (reserve / 1024 + 1);
+}
+
+/* Sets what shares may use by what the disk has. -> whether so much of it went since the last such
+ * look that every channel is looked at in this tick. */
+static bool look_at_disk(struct logger *l)
+{
+    struct statvfs st;
+    if (fstatvfs(l->dir, &st) < 0 || st.f_blocks == 0) {
+        l->may_use = UINT64_MAX;
+        return true;
+    }
+    uint64_t free = (uint64_t)st.f_bavail * st.f_frsize;
+    bool went = l->ticks == 0 || (free < l->free_seen && l->free_seen - free >= LOOK_BYTES);
+    l->may_use = may_use(l, (uint64_t)st.f_blocks * st.f_frsize, free);
+    if (went || free > l->free_seen)
+        l->free_seen = free;
+    return went;
+}
+
+/* A resting channel waits for nothing: what is left is that its writer may write without a word. */
+static bool rests(const struct channel *ch)
+{
+    return !ch->busy && !ch->slowed && TAILQ_EMPTY(&ch->paced);
 }
 
 void logger_tick(struct logger *l)
 {
     struct channel *ch, *next;
     uint64_t now = logger_ms();
-    l->may_use = may_use(l);
+    bool all = look_at_disk(l);
+    l->ticks++;
     for (ch = TAILQ_FIRST(&l->channels); ch; ch = next) {
         next = TAILQ_NEXT(ch, link);
-        if (ch->state != CHANNEL_OPEN)
+        if (ch->state != CHANNEL_OPEN ||
+            (!all && rests(ch) && (ch->file.channel + l->ticks) % LOOKS != 0))
             continue;
         if (journal_file_size(&ch->file) - ch->file.start > ch->granted) {
             channel_wake(ch); /* the copying ends it where its credit did */

@@ -161,7 +161,8 @@ struct parent {
         unsigned n; /* listeners: one port at several addresses */
     } * ports;      /* published for sandboxes: proxy/parent/parent_port.c */
     size_t n_ports;
-    struct revoked *revoked;           /* tokens that are good no longer; NULL: none yet */
+    size_t files_ours;       /* parent_room.c: descriptors for no sandbox; 0: not counted yet */
+    struct revoked *revoked; /* tokens that are good no longer; NULL: none yet */
     struct suppressions *suppressions; /* of the controller; NULL: none yet */
     struct revocations revocations;    /* that the controller waits for, oldest first */
     uint32_t n_revocations;            /* since the start */
@@ -308,6 +309,9 @@ int parent_sandbox_root(struct child *signer, struct msg *m); /* W_ROOT */
 void parent_ask_roots(struct parent *p);                      /* those that a signer still owes */
 void parent_sandbox_bound(struct child *gate);
 void parent_sandbox_gone(struct parent *p, const char *id);
+/* parent_room.c: whether one with so many listeners may begin. -1, with err's text for whoever
+ * asked for it, where those that run would have too few descriptors left. */
+int parent_room(struct parent *p, size_t listeners, struct err *err);
 /* serve: keep one gate warm for the next local sandbox. */
 void parent_sandbox_spare(struct parent *p);
 void parent_bind_gate(struct child *gate);                /* W_BIND, first or again */

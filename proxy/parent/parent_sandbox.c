@@ -472,10 +472,15 @@ static int read_listeners(struct sandbox *s, uint32_t n, struct msg *m)
 int parent_sandbox_listeners(struct parent *p, struct msg *m)
 {
     char id[65];
+    struct err err = {0};
     uint32_t n;
     if (msg_get_str(m, id, sizeof id) < 0 || !is_local(id) || msg_get_u32(m, &n) < 0 ||
         n > SANDBOX_LISTENERS_MAX)
         return -1;
+    if (n > 0 && parent_room(p, n, &err) < 0) {
+        answer_builder(p, id, false, err.text); /* the message's descriptors are closed with it */
+        return 0;
+    }
     struct sandbox *s = parent_sandbox_find(p, id);
     if (s ? s->n_listeners > 0 || s->elsewhere : (s = expect(p, id)) == NULL) {
         answer_builder(p, id, false, "it has its listeners, or too many wait for theirs");

@@ -1,16 +1,19 @@
 #!/usr/bin/python3 -B
 """F3: A client that takes every descriptor its gate may have: it is refused with a reason or waits, other listeners, which
-share every other role, are served meanwhile, no role dies of it, and when it lets go it is served again."""
+share every other role, are served meanwhile, no role dies of it, and when it lets go it is served again. Sandboxes that
+take all that the parent may have: the next one is refused at once and with the reason, as many as were calculated
+are there, each of them has its way out, and a gate that is killed comes back."""
 import os
 import resource
 import select
 import shutil
+import signal
 import socket
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, durward, held, scene, tap  # noqa: E402
+from harness import api, ceiling, client, durward, held, origin, scene, shapes, tap  # noqa: E402
 
 FILES = 256  # hard limit of each process
 CROWD = 400
@@ -116,6 +119,54 @@ def back(t, s, crowded, what):
     t.diag("%s: after %.1f s" % (what, time.monotonic() - begun))
 
 
+def many(t):
+    """One sandbox after another, until there is no room."""
+    d = durward.Durward(t, "many")
+    d.origin(HOST, origin.Origin(t, d.ca, HOST, shapes.echo))
+    d.policy("many", [{"allow": HOST}])
+    d.prefix = ["prlimit", "--nofile=%d:%d" % (FILES, FILES)]
+    d.serve()
+    c, boxes, points, refusal = api.Api(d.socket), [], [], None
+    boxes.append(c.first())
+    while refusal is None and len(boxes) < FILES:
+        if len(boxes) in (2, 8):
+            tap.wait_for(lambda: taken_twice(d), 3, 0.1)
+            points.append((len(boxes), ceiling.taken(d.daemon.pid)))
+        begun = time.monotonic()
+        try:
+            boxes.append(c.create()["id"])
+        except api.Refused as e:
+            refusal = e
+    took = time.monotonic() - begun
+    t.ok(refusal is not None and (refusal.status, refusal.code) == (503, "create_failed") and
+         "no room for another sandbox" in str(refusal) and "LimitNOFILE" in str(refusal),
+         "what finds no room is refused, and the answer says what to do", str(refusal))
+    t.ok(took < 5, "at once", "%.1f s" % took)
+    if os.geteuid() == 0:
+        first = ceiling.ends(points[0], points[1], ceiling.limits(FILES))[0]
+        t.ok(first.what == ("open files", "parent") and abs(first.at - len(boxes)) <= 1,
+             "as many are there as were calculated", "%s at %d; %d made" % (first.what, first.at, len(boxes)))
+    else:
+        t.skip("as many are there as were calculated", "root alone can count the descriptors of a role")
+    fetch = "curl -sS -m 20 -o /dev/null -w '%%{http_code}' https://%s/" % HOST
+    t.eq([c.sh(b, fetch) for b in boxes], [(0, b"200")] * len(boxes), "each of them has its way out")
+    gate = next(pid for pid, role in d.roles() if role == "gate")
+    os.kill(gate, signal.SIGKILL)
+    t.ok(tap.wait_for(lambda: gate not in [p for p, _ in d.roles()] and
+                      [c.sh(b, fetch) for b in boxes] == [(0, b"200")] * len(boxes), 20, 0.2), "and so it is when a gate was killed")
+    c.delete(boxes.pop())
+    t.ok(tap.wait_for(lambda: api.refused(c.create) is None, 10, 0.1), "one that is deleted makes room for another")
+    c.close()
+    t.eq(d.stop(), 0, "that daemon ends well")
+
+
+def taken_twice(d):
+    """Nothing more is being made: the same is taken now and a moment later."""
+    before = ceiling.taken(d.daemon.pid)["open files of all", ""]
+    time.sleep(0.1)
+    return before == ceiling.taken(d.daemon.pid)["open files of all", ""]
+
+
 def main(t):
     if not shutil.which("prlimit"):
         raise tap.Skip("prlimit is not installed")
@@ -138,6 +189,7 @@ def main(t):
     t.ok(len(said) == 1 and "gate" in said[0] and "Too many open files" in said[0],
          "the gate says why once, not each second", *said)
     t.eq(s.d.stop(), 0, "the daemon ends well")
+    t.part(many, t)
 
 
 tap.run(main, timeout=90)

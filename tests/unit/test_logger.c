@@ -6,6 +6,7 @@
 #include <CUnit/CUnit.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 void suite_logger(void);
 
@@ -396,6 +397,89 @@ static void test_silent_overrun(void)
     fixture_remove(dir);
 }
 
+static uint64_t disk_taken; /* bytes, of what the logger sees of the disk: others write here, too */
+static unsigned disk_looks;
+
+int fstatvfs(int fd UNUSED, struct statvfs *st)
+{
+    disk_looks++;
+    memset(st, 0, sizeof *st);
+    st->f_frsize = 4096;
+    st->f_blocks = 1 << 24;
+    st->f_bavail = st->f_blocks - disk_taken / st->f_frsize;
+    return 0;
+}
+
+static bool looked_at_disk(void *arg UNUSED)
+{
+    return disk_looks > 0;
+}
+
+/* It takes little of the disk: its turn comes within a second. */
+static void test_small_overrun(void)
+{
+    static const char garbage[(1 << 20) + 4096];
+    char *dir = fixture_dir();
+    struct rig r;
+    struct raw w;
+    rig_start(&r, dir, false, "");
+    raw_open(&w, &r, ROLE_GATE, "box", "");
+    disk_looks = 0;
+    CU_ASSERT_TRUE(rig_until(r.base, looked_at_disk, NULL)); /* in its first tick it looks at all */
+    CU_ASSERT_EQUAL(write(w.fd, garbage, sizeof garbage), (ssize_t)sizeof garbage);
+    CU_ASSERT_TRUE(rig_until(r.base, raw_is_closed, &w));
+    CU_ASSERT_EQUAL(r.corrupt, 1);
+    close(w.fd);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_remove(dir);
+}
+
+enum { WRITERS = 10 };
+
+static bool raw_are_closed(void *writers)
+{
+    struct raw *w = writers;
+    bool all = true;
+    for (int i = 0; i < WRITERS; i++)
+        all &= raw_is_closed(w + i);
+    return all;
+}
+
+/* Ten that rest, whatever their turn is, and then take much of the disk: none of them goes on for
+ * as long as it takes until each has had its turn. -> milliseconds until the last was found. */
+static uint64_t large_overruns(void)
+{
+    static const char garbage[4 << 20];
+    char *dir = fixture_dir();
+    struct rig r;
+    struct raw w[WRITERS];
+    rig_start(&r, dir, false, "");
+    for (int i = 0; i < WRITERS; i++)
+        raw_open(w + i, &r, ROLE_GATE, "box", "");
+    rig_turns(r.base, 30);
+    uint64_t began = fixture_ms();
+    for (int i = 0; i < WRITERS; i++)
+        CU_ASSERT_EQUAL(write(w[i].fd, garbage, sizeof garbage), (ssize_t)sizeof garbage);
+    disk_taken += WRITERS * sizeof garbage;
+    CU_ASSERT_TRUE(rig_until(r.base, raw_are_closed, w));
+    uint64_t took = fixture_ms() - began;
+    for (int i = 0; i < WRITERS; i++)
+        close(w[i].fd);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_remove(dir);
+    return took;
+}
+
+static void test_large_overruns(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 3 && least >= 700; i++) { /* a machine that is busy may stand still */
+        uint64_t took = large_overruns();
+        least = took < least ? took : least;
+    }
+    CU_ASSERT(least < 700); /* by turns it is 900 and more */
+}
+
 struct flood {
     struct journal *j;
     const char *sandbox;
@@ -756,6 +840,8 @@ void suite_logger(void)
     CU_add_test(s, "bad records end the channel", test_bad_writers);
     CU_add_test(s, "an overrun ends the channel", test_overrun);
     CU_add_test(s, "a silent overrun is found", test_silent_overrun);
+    CU_add_test(s, "a small one, too", test_small_overrun);
+    CU_add_test(s, "large ones at once", test_large_overruns);
     CU_add_test(s, "one sandbox floods its gate", test_flood_of_a_gate);
     CU_add_test(s, "one sandbox floods a writer of several", test_flood_of_a_sharer);
     CU_add_test(s, "repair takes no whole record", test_repair_takes_no_record);

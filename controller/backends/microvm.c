@@ -63,7 +63,7 @@ static void add_files_server(struct words *w, const struct microvm_program *p)
     add_place(w);
     WORDS_ADD(w, "--cap-add", "ALL", "--seccomp", "4", "--bind", ROOTFS_ROOT, MICROVM_ROOT, "--dir",
               "/var", "--dir", "/run", "--", p->files, "--fd=3", "-o", "source=" MICROVM_ROOT, "-o",
-              "sandbox=chroot", "-o", "cache=auto", "--rlimit-nofile=0", "-f");
+              "sandbox=chroot", "-o", p->cache, "--rlimit-nofile=0", "-f");
 }
 
 struct machine {

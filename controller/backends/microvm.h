@@ -19,6 +19,7 @@ enum { MICROVM_PATH = 512 };
 /* What this host has. */
 struct microvm_program {
     const char *qemu, *files;                         /* of QEMU and of virtiofsd */
+    const char *cache;                                /* virtiofsd's word for what is kept inside */
     char kernel[MICROVM_PATH], modules[MICROVM_PATH]; /* a file; a directory with modules.dep */
     bool kvm;                                         /* the processor is shared with the guest */
 };

@@ -70,14 +70,27 @@ static bool has_kvm(void)
     return found;
 }
 
+/* Where virtiofsd is and how it keeps files. Left to itself the guest's kernel forgets a file's
+ * bytes each time that it is opened, a program's libraries at each start. Debian's can keep them
+ * for as long as size and time of change are the same, and look for those anew after a second: so
+ * late is seen what the host changes in a bind, and no later. */
+static void find_files(struct microvm_program *ret)
+{
+    static const char *const places[][2] = {{"/usr/local/libexec/virtiofsd", "cache=auto"},
+                                            {"/usr/lib/qemu/virtiofsd", "cache=always,timeout=1"}};
+    for (size_t i = 0; i < ARRAY_LEN(places) && ret->files == NULL; i++)
+        if (access(places[i][0], X_OK) == 0) {
+            ret->files = places[i][0];
+            ret->cache = places[i][1];
+        }
+}
+
 int microvm_find(struct microvm_program *ret, struct err *err)
 {
     static const char *const qemu[] = {"/usr/local/bin/qemu-system-x86_64",
                                        "/usr/bin/qemu-system-x86_64"};
-    static const char *const files[] = {"/usr/local/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd"};
-    *ret = (struct microvm_program){.qemu = first_of(qemu, ARRAY_LEN(qemu)),
-                                    .files = first_of(files, ARRAY_LEN(files)),
-                                    .kvm = has_kvm()};
+    *ret = (struct microvm_program){.qemu = first_of(qemu, ARRAY_LEN(qemu)), .kvm = has_kvm()};
+    find_files(ret);
     if (ret->qemu == NULL)
         return err_set(err, ERR_UNREADY,
                        "QEMU is not there: install it, for instance with apt install "

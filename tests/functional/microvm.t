@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -121,6 +122,30 @@ def by_hand(t, d):
              "durward run: the directory is bound, its credential files are not seen") or t.diag(r.stderr)
 
 
+READER = """grep -q . first second && touch seen
+n=0; while [ $n -lt 40 ] && ! { grep -q TWO first && grep -q longer second && test -e third && ! test -e fourth; }; do n=$((n+1)); sleep 0.5; done
+cat first second third; ls fourth 2>/dev/null
+"""
+
+
+def changes(t, d):
+    """What the host changes in a bound directory is seen inside, by programs that have read the file before."""
+    for name, text in (("first", "one\n"), ("second", "short\n"), ("fourth", "goes\n"), ("reader", READER)):
+        t.write("d/work/" + name, text)
+
+    def change():
+        if tap.wait_for(lambda: os.path.exists(os.path.join(d.work, "seen")), BOOT_S, 0.1):
+            t.write("d/work/first", "TWO\n")  # of the same length
+            t.write("d/work/second", "much longer\n")
+            t.write("d/work/third", "new\n")
+            os.unlink(os.path.join(d.work, "fourth"))
+    host = threading.Thread(target=change)
+    host.start()
+    r = d.run(["sh", "reader"], ["--policy", "coder"], save=False, timeout=BOOT_S)
+    host.join()
+    t.eq((r.returncode, r.stdout), (2, "TWO\nmuch longer\nnew\n"), "what the host changes in a bound directory is seen inside") or t.diag(r.stderr)
+
+
 def deaths(t, d, c, box):
     controller = [pid for pid, r in d.roles() if r == "controller"][0]
     os.kill(controller, signal.SIGKILL)
@@ -159,6 +184,7 @@ def main(t):
     t.part(walls.compare, t, "microvm", walls.found(c, box, timeout=60))
     t.part(limits, t, c, box)
     t.part(by_hand, t, d)
+    t.part(changes, t, d)
     t.part(doctor, t, d)
     t.part(deaths, t, d, c, box)
     s.clean(outputs)

@@ -71,7 +71,7 @@ def suite(t, d, uid, name, select=""):
     r = subprocess.run([python("agents"), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto",
                         "--rootdir", t.tmp, "-W", "ignore", "--junit-xml", report, *(["-k", select] if select else []),
                         os.path.join(HERE, "test_standard.py")],
-                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=500 if walls.whole() else 150, cwd=t.tmp,
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800 if walls.whole() else 150, cwd=t.tmp,
                        env=environment(d, SUITE_UID=str(uid)))
     passed, xfailed, failed = set(), set(), set()
     for case in xml.etree.ElementTree.parse(report).iter("testcase") if os.path.exists(report) else ():
@@ -326,4 +326,4 @@ def main(t):
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=2400 if walls.whole() else 600)
+tap.run(main, timeout=3600 if walls.whole() else 600)

@@ -1,19 +1,35 @@
 #!/usr/bin/python3 -B
 """Probes that others wrote, inside a sandbox behind each wall: what they find is what SPECIFICATION.md lists under
-"What probes of others find", no more and no less. Behind a virtual machine `make walls` tries them.
+"What probes of others find", no more and no less; and what they have to get out by gets nobody out. Behind a virtual
+machine `make walls` tries them.
 
-setpriv and lsns (util-linux) are on every host; amicontained is built with the test clients, where there is Go. CDK is
-in no registry: DURWARD_PROBES names a folder with the program `cdk`, built from its sources without cgo, and by
-`make probes PROBES=FOLDER` this test is run with it."""
+setpriv and lsns (util-linux) are on every host; amicontained is built with the test clients, where there is Go. CDK and
+deepce are in no registry: DURWARD_PROBES names a folder with CDK's program `cdk`, built without cgo, and with
+`deepce.sh`, and by `make probes PROBES=FOLDER` this test is run with it."""
 import os
-import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, engine, tap, walls  # noqa: E402
+from harness import api, durward, probes, tap, walls  # noqa: E402
 
 FOLDERS = [x for x in (os.environ.get("DURWARD_PROBES"), os.path.join(durward.clients_dir(), "bin")) if x]
 HEADING = "### What probes of others find"
+CANARY = b"HOST-CANARY-0123456789"
+# deepce looks at all there is where it takes its place for a container, and at an engine where it does not
+PROBES = {"amicontained": (probes.amicontained, "./amicontained", "amicontained"),
+          "cdk evaluate --full": (probes.cdk, "./cdk evaluate --full 2>&1", "cdk"),
+          "deepce.sh": (probes.deepce, "sh deepce.sh 2>&1; container=lxc sh deepce.sh 2>&1", "deepce.sh"),
+          "setpriv --dump": (probes.setpriv, "setpriv --dump", None),
+          "lsns -p PID": (probes.lsns, "lsns -p $$ -o TYPE,NS", None)}
+# %(made)s: a file of the host's, to be made by whoever has come out; %(read)s: one to be read
+WAYS = {"cdk": ["mount-cgroup 'touch %(made)s' memory", "abuse-unpriv-userns 'touch %(made)s'", "rewrite-cgroup-devices",
+                "mount-disk", "cap-dac-read-search /etc/hostname %(read)s", "cap-dac-read-search /etc/hostname / touch %(made)s",
+                "mount-procfs /proc 'touch %(made)s'", "shim-pwn 'touch %(made)s'", "check-ptrace",
+                "docker-sock-pwn /var/run/docker.sock 'touch /host%(made)s'",
+                "docker-api-pwn http://127.0.0.1:2375 'touch /host%(made)s'", "lxcfs-rw", "lxcfs-rw-cgroup 'touch %(made)s'"],
+        "deepce.sh": ["PRIVILEGED", "SOCK", "DOCKER"]}
+MISUSED = ("nvalid script", "nvalid input args.\n", "Unknown exploit")
+COMMANDS = {"cdk": "./cdk run %s 2>&1 </dev/null", "deepce.sh": "sh deepce.sh -ne -nc -q -cmd 'touch %%(made)s' -e %s 2>&1 </dev/null"}
 
 
 def listed():
@@ -26,61 +42,6 @@ def listed():
     for row in rows[1:]:
         found[row[0], row[1]] = dict(zip(head, row[2:]))
     return found
-
-
-def words(items):
-    return ", ".join(sorted(items)) or "none"
-
-
-def amicontained(text):
-    spaces = dict(re.findall(r"^\t(pid|user): (true|false)$", text, re.M))
-    caps = re.search(r"^Capabilities:\n((?:\t.*\n)*)", text, re.M)[1]
-    return {"container runtime": re.search(r"Container Runtime: (\S+)", text)[1],
-            "namespaces of its own, of pid and user": words(k for k, v in spaces.items() if v == "true"),
-            "capabilities": words({x.strip(",") for x in caps.split() if x[0].islower()}),
-            "seccomp": re.search(r"Seccomp: (\S+)", text)[1],
-            "refused calls": set(re.search(r"Blocked Syscalls.*\n\t(.*)", text)[1].split()),
-            "engine's socket": words(text.partition("Looking for Docker.sock")[2].split())}
-
-
-def cdk(text):
-    def section(name):
-        return re.search(r"\[  [^\]]*%s  \]\n(.*?)(?=\n\[  |\Z)" % re.escape(name), text, re.S)[1]
-    caps = re.findall(r"Cap\w{3}:\t(\w+)", text)
-    mounts = [x.split() for x in section("Mounts").splitlines() if re.match(r"\d+:\d+ ", x)]
-    ours = [m for m in mounts if m[-2].startswith("/dev/") and not m[3].startswith("ro")]
-    # on the host's /usr they are there, on a mount that is nosuid
-    setuid = [x.strip() for x in re.findall(r"^\t(/\S+)$", section("System Info"), re.M)]
-    metadata = section("Cloud Provider Metadata API").splitlines()
-    return {"capabilities": words(c for c in caps if int(c, 16)) if len(caps) == 5 else text,
-            "set-uid programs beside those of /usr": words(x for x in setuid if x.split("/")[1] not in ("usr", "bin", "sbin")),
-            "sensitive services and variables": words(section("Services").split()),
-            "the host's network namespace": "not it" if "container net namespace isolated" in text else section("Net Namespace"),
-            "mounts of the host's disks that can be written": words(m[2] for m in ours),
-            "metadata services": words(x for x in metadata if "failed to dial" not in x),
-            "what it calls critical": words(x for x in text.splitlines() if "ritical" in x)}
-
-
-def setpriv(text):
-    got = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    ambient = got.get("Ambient capabilities", "[none]").strip("[]")  # gVisor does not tell, and setpriv ends there
-    return {"capabilities that can be inherited": got["Inheritable capabilities"].strip("[]"),
-            "ambient capabilities": "not told" if "CAP_AMBIENT_IS_SET" in ambient else ambient,
-            "bounding set": got.get("Capability bounding set", "not told").strip("[]"),
-            "no new privileges": got["no_new_privs"]}
-
-
-def lsns(text):
-    """Which of its namespaces are others than ours, who are outside."""
-    found = dict(line.split() for line in text.splitlines()[1:])
-    return {"namespaces of its own": words(k for k, n in found.items()
-                                           if os.readlink("/proc/self/ns/" + k) != "%s:[%s]" % (k, n))}
-
-
-PROBES = {"amicontained": (amicontained, "./amicontained", "amicontained"),
-          "cdk evaluate --full": (cdk, "./cdk evaluate --full 2>&1", "cdk"),
-          "setpriv --dump": (setpriv, "setpriv --dump", None),
-          "lsns -p PID": (lsns, "lsns -p $$ -o TYPE,NS", None)}
 
 
 def compare(t, want, backend, probe, got):
@@ -99,12 +60,26 @@ def compare(t, want, backend, probe, got):
             t.ok(False, "%s: %s: it says something of %s" % (backend, probe, finding))
 
 
+def escapes(t, c, wall, box, name):
+    """All that a probe has to get out by. Whoever is out makes a file on the host, or has read one of the host's."""
+    at = t.mkdir("out-of-" + wall, 0o777)
+    words = {"made": os.path.join(at, "made"), "read": t.write("out-of-%s/read" % wall, CANARY)}
+    ran, out = 0, []
+    for way in WAYS[name]:
+        r = c.exec(box, COMMANDS[name] % way % words, timeout=60)
+        said = r["output"]
+        ran += r["exit_code"] not in (126, 127) and not [x for x in MISUSED if x in said]
+        if CANARY.decode() in said or sorted(os.listdir(at)) != ["read"]:
+            out.append(way.split()[0])
+    t.ok(ran == len(WAYS[name]) and not out, "%s: %s: %d ways out, and none leads to the host" % (wall, name, ran), out)
+
+
 def judge(t, c, wall, image):
     want = listed()
     box = c.create(policy=wall, **({"image": image} if image else {}))["id"]
     for probe, (read, command, name) in PROBES.items():
         if name is not None:
-            there = [p for p in (os.path.join(x, name) for x in FOLDERS) if os.access(p, os.X_OK)]
+            there = [p for p in (os.path.join(x, name) for x in FOLDERS) if os.access(p, os.R_OK)]
             if not there:
                 t.skip("%s: %s" % (wall, probe), "no %s in %s" % (name, " or ".join(FOLDERS)))
                 continue
@@ -115,6 +90,8 @@ def judge(t, c, wall, image):
             compare(t, want, wall, probe, read(r["output"]))
         except (TypeError, KeyError, ValueError):
             t.ok(False, "%s: %s answers" % (wall, probe), r["output"][-2000:])
+        if name in WAYS:
+            t.part(escapes, t, c, wall, box, name)
     c.delete(box)
 
 

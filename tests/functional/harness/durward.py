@@ -118,7 +118,7 @@ class Durward:
             self.policies[name]["env"] = env
 
     def config(self):
-        c = {"version": 1, "secrets": self.secrets, "policies": self.policies,
+        c = {"version": 1, "secrets": self.secrets, "policies": self.walled(),
              "upstream": {"ca": [self.ca.pem], "resolve": self.resolve},
              "audit": self.audit, "ca": {"dir": self.ca_dir},
              "controller": {"socket": self.socket, "state": os.path.join(self.dir, "state")}}
@@ -127,6 +127,11 @@ class Durward:
                 c[key] = value
         c.update(self.extra)
         return c
+
+    def walled(self):
+        """The policies. Where DURWARD_WALL names a backend, sandboxes of those that name none are behind that."""
+        wall = os.environ.get("DURWARD_WALL")
+        return {name: {**p, "sandbox": {"backend": wall, **p.get("sandbox", {})}} if wall else p for name, p in self.policies.items()}
 
     def save(self, text=None):
         """JSON is a form of YAML. text: exactly this file instead."""

@@ -69,9 +69,10 @@ def rootfs(links=(), files=()):
 
         with open(BUSYBOX, "rb") as f:
             put("bin/busybox", f.read())
-        for name in APPLETS:
-            link("bin/" + name, "busybox")
         ours = dict([(p.lstrip("/"), os.path.realpath(p)) for p in (CURL, *libraries(CURL))] + list(files))
+        for name in APPLETS:
+            if "bin/" + name not in ours:
+                link("bin/" + name, "busybox")
         for path, source in sorted(ours.items()):
             with open(source, "rb") as f:
                 put(path, f.read())

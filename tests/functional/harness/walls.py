@@ -9,7 +9,8 @@ from . import durward, engine, gvisor, microvm, person, tap
 
 WALLS = ("bwrap", "nested", "docker", "gvisor", "microvm")
 # what a container's image has beside busybox
-PROGRAMS = ("setsid", "find", "du", "xargs", "cut", "yes", "mkfifo", "dirname", "id")
+PROGRAMS = ("setsid find du xargs cut yes mkfifo dirname id sed uniq uname groups whoami fold basename awk stat expr which tail "
+            "rev netstat").split()
 HOSTS = ("setpriv", "lsns", "grep")  # busybox has no --include
 
 
@@ -48,11 +49,11 @@ class Walls:
                 self.t.skip("%s: %s" % (wall, what), str(x))
 
     def image(self, more=()):
-        """A root file system as a tar: busybox, curl, and the host's programs that ask about namespaces."""
-        hosts = [("usr/bin/" + n, os.path.realpath("/usr/bin/" + n)) for n in HOSTS]
+        """A root file system as a tar: busybox, curl, the host's programs that ask about namespaces, and its shell: busybox's takes
+        its own grep whatever PATH says."""
+        hosts = [("usr/bin/" + n, os.path.realpath("/usr/bin/" + n)) for n in HOSTS] + [("bin/sh", os.path.realpath("/bin/sh"))]
         hosts += [(x.lstrip("/"), os.path.realpath(x)) for _, p in list(hosts) for x in engine.libraries(p)]
-        busy = [("usr/bin/" + n, os.path.realpath("/bin/busybox")) for n in PROGRAMS]
-        return engine.rootfs(files=list(more) + busy + hosts)
+        return engine.rootfs([("usr/bin/" + n, "../../bin/busybox") for n in PROGRAMS], list(more) + hosts)
 
     def _bwrap(self):
         return {}

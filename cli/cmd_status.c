@@ -3,14 +3,29 @@
 #include "commands.h"
 #include "out.h"
 
+#include <stddef.h>
+
 static int cmd_status(int argc, char **argv);
+
+struct asked {
+    bool fleet;
+};
+
+static const struct arg_option options[] = {
+    {0, "fleet", NULL, "the hosts of the fleet, as this one knows them",
+     offsetof(struct asked, fleet)},
+    {0},
+};
 
 const struct command command_status = {
     "status",
-    "[--json] [--socket PATH]",
+    "[--fleet] [--json] [--socket PATH]",
     "Show the daemon's places, roles, listeners and sandboxes.",
-    NULL,
-    "Exit status 0 when a daemon answers, 1 when none does.\n",
+    options,
+    "With --fleet: each host of the fleet, by what this one has read. No other host is asked, so "
+    "what\nis shown is as old as it says.\n"
+    "Exit status 0 when a daemon answers, 1 when none does.\n\n"
+    "  durward status --fleet\n",
     cmd_status,
 };
 
@@ -143,9 +158,115 @@ static void print_status(const json_t *reply)
     print_pools(json_object_get(reply, "templates"));
 }
 
+/* ---- the fleet ---- */
+
+static void number_cell(struct out_table *t, const json_t *n)
+{
+    if (json_is_integer(n))
+        out_table_number(t, json_integer_value(n));
+    else
+        out_table_cell(t, "?");
+}
+
+/* How long ago; "?": never. */
+static void age_cell(struct out_table *t, const json_t *v)
+{
+    char text[32];
+    const json_t *age = json_object_get(v, "age_seconds");
+    out_table_cell(t, json_is_integer(age) ? out_span(json_integer_value(age), text, sizeof text)
+                                           : "?");
+}
+
+static void print_hosts(const json_t *hosts)
+{
+    static const char *const titles[] = {"HOST", "STATE",   "HEARD", "SANDBOXES", "HELD",
+                                         "LOG",  "RECORDS", "HEAD",  NULL};
+    struct out_table *t = out_table_new(titles);
+    size_t i;
+    json_t *h;
+    json_array_foreach(hosts, i, h)
+    {
+        char clean[80];
+        const json_t *log = json_object_get(h, "log");
+        out_table_cell(t, out_clean(out_member(h, "host"), clean, sizeof clean));
+        out_table_cell(t, out_member(h, "state"));
+        age_cell(t, h);
+        number_cell(t, json_object_get(h, "sandboxes"));
+        number_cell(t, json_object_get(h, "held"));
+        out_table_cell(t, json_is_object(log) ? out_member(log, "state") : "?");
+        number_cell(t, json_object_get(log, "records"));
+        age_cell(t, log);
+    }
+    out_table_print(t);
+}
+
+static void print_shares(const json_t *hosts)
+{
+    static const char *const titles[] = {"SHARES OF", "POLICY", "LIMIT", "HOLDS", NULL};
+    struct out_table *t = NULL;
+    size_t i, k;
+    json_t *h, *s;
+    json_array_foreach(hosts, i, h) json_array_foreach(json_object_get(h, "shares"), k, s)
+    {
+        char clean[80];
+        t = t ? t : out_table_new(titles);
+        out_table_cell(t, out_member(h, "host"));
+        out_table_cell(t, out_clean(out_member(s, "policy"), clean, sizeof clean));
+        out_table_cell(t, out_clean(out_member(s, "limit"), clean, sizeof clean));
+        number_cell(t, json_object_get(s, "held"));
+    }
+    if (t == NULL)
+        return;
+    putchar('\n');
+    out_table_print(t);
+}
+
+/* Why it is not known whether one is there, and what does not agree. */
+static void print_reasons(const json_t *h)
+{
+    char clean[400];
+    size_t i;
+    json_t *p;
+    const char *why = out_member(h, "why");
+    if (*why)
+        printf("%s: %s\n", out_member(h, "host"), out_clean(why, clean, sizeof clean));
+    json_array_foreach(json_object_get(json_object_get(h, "log"), "problems"), i, p)
+        printf("%s: its log: %s: %s\n", out_member(h, "host"), out_member(p, "what"),
+               out_clean(out_member(p, "text"), clean, sizeof clean));
+}
+
+static void print_fleet(const json_t *reply)
+{
+    char text[32];
+    size_t i;
+    json_t *h;
+    const json_t *hosts = json_object_get(reply, "hosts");
+    const json_t *age = json_object_get(reply, "age_seconds");
+    if (!json_is_string(json_object_get(reply, "host"))) {
+        printf("no fleet\n");
+        return;
+    }
+    printf("read by %s", out_member(reply, "host"));
+    if (json_is_integer(age))
+        printf(" %s ago", out_span(json_integer_value(age), text, sizeof text));
+    out_coloured(
+        stdout, json_is_true(json_object_get(reply, "connected")) ? COLOUR_GREEN : COLOUR_RED,
+        json_is_true(json_object_get(reply, "connected")) ? ", connected" : ", not connected");
+    printf("\n\n");
+    print_hosts(hosts);
+    print_shares(hosts);
+    json_array_foreach(hosts, i, h) print_reasons(h);
+}
+
 static int cmd_status(int argc, char **argv)
 {
     struct args a = {.cmd = &command_status, .argc = argc, .argv = argv};
-    int code = args_plain(&a, 0, 0, "");
-    return code != ARGS_END ? code : api_print(&a, "GET", "/v1/status", NULL, print_status);
+    struct asked asked = {0};
+    int code = args_into(&a, &asked);
+    if (code != ARGS_END)
+        return code;
+    if (a.next != argc)
+        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    return asked.fleet ? api_print(&a, "GET", "/v1/fleet", NULL, print_fleet)
+                       : api_print(&a, "GET", "/v1/status", NULL, print_status);
 }

@@ -12,7 +12,7 @@ import { suppressed, changes, load as loadSuppressions } from "./suppressions.js
 const FRAME = 100; // ms between two drawings
 const THEME = "durward-theme";
 const HELP = [
-  ["1 … 9, 0, s", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
+  ["1 … 9, 0, s, f", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
   ["p", "stand still, and go on"], ["t", "light, dark"], ["Esc", "close, back"], ["?", "this"],
 ];
 

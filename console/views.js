@@ -9,6 +9,7 @@ import { LEVELS, level, severity, meaning, named, nameOf, learn, whole } from ".
 import { history, story, exportCase, query } from "./history.js";
 import { proposals } from "./proposals.js";
 import { suppressions, suppressed, changes } from "./suppressions.js";
+import { fleet } from "./fleet.js";
 import { kill, pause, resume } from "./actions.js";
 
 const badge = ([word, tone]) => h("span", { className: "badge " + tone }, word);
@@ -366,7 +367,8 @@ function approvals(app) {
   let next = 0, all = [];
   const decide = async (a, word) => {
     try {
-      await ask(`/v1/approvals/${a.id}/${word}`, {});
+      const v = await ask(`/v1/approvals/${a.id}/${word}`, {});
+      if (v.taken === false) app.toast(`It is said; ${v.host} has not taken it yet.`);
     } catch (x) {
       app.toast(x.message);
     }
@@ -377,7 +379,8 @@ function approvals(app) {
     const time = h("span", { className: "left" }, left(a) + " s left");
     const e = h("div", { className: "panel card", tabIndex: 0 },
       h("header", {}, h("span", { className: "badge warn" }, "asks"), h("b", {}, a.method), h("code", { className: "url" }, a.url + (a.query ? "?" + a.query : "")), h("span", { className: "grow" }), time),
-      h("dl", {}, h("dt", {}, "sandbox"), h("dd", {}, a.sandbox ? whole(a.sandbox) : "a paired client"), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
+      h("dl", {}, a.host ? [h("dt", {}, "host"), h("dd", { className: "host" }, a.host)] : null,
+        h("dt", {}, "sandbox"), h("dd", {}, a.sandbox ? whole(a.sandbox) : "a paired client"), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
         a.credential ? [h("dt", {}, "credential"), h("dd", {}, a.credential)] : null,
         a.content_type ? [h("dt", {}, "body"), h("dd", {}, a.content_type + (a.upload_bytes !== null ? ", " + bytes(a.upload_bytes) : ""))] : null),
       h("div", { className: "actions" }, h("button", { className: "primary allow", onclick: () => decide(a, "allow") }, "Allow once", h("kbd", {}, "a")), h("button", { className: "deny", onclick: () => decide(a, "deny") }, "Deny", h("kbd", {}, "d"))));
@@ -638,4 +641,5 @@ export const VIEWS = [
   { id: "suppressions", name: "Suppressions", key: "s", make: (app) => suppressions(app, { empty }) },
   { id: "verify", name: "Verification", key: "9", make: verification },
   { id: "volumes", name: "Volumes", key: "0", make: volumes },
+  { id: "fleet", name: "Fleet", key: "f", make: (app) => fleet(app, { empty }) },
 ];

@@ -18,6 +18,7 @@
 #include "broker.h"
 #include "controller_internal.h"
 #include "fleet_approvals.h"
+#include "fleet_hosts.h"
 #include "fleet_notes.h"
 #include "fleet_revocations.h"
 #include "sandbox_events.h"
@@ -497,6 +498,9 @@ static int load_fleet(struct controller *c, struct err *err)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (keys_load_fleet(c->state_dir, &c->keys, err) < 0)
         return -1;
+    c->fleet_hosts = fleet_hosts_new(c, err);
+    if (c->fleet_hosts == NULL)
+        return -1;
     if (config_fleet(c->config)->n_hosts == 0)
         return 0;
     c->fleet_approvals = fleet_approvals_new(c, err);
@@ -627,6 +631,7 @@ static int controller_leave(void *self, struct event_base *base)
         sandbox_free(s);
     approvals_free(c->approvals);
     fleet_approvals_free(c->fleet_approvals);
+    fleet_hosts_free(c->fleet_hosts);
     fleet_revocations_free(c->revocations);
     fleet_notes_free(c->fleet);
     proposals_free(c->proposals);

@@ -18,6 +18,7 @@
 #include "roots.h"
 #include "secret.h"
 #include "secret_client.h"
+#include "held_shares.h"
 #include "sweep.h"
 #include "wire.h"
 
@@ -27,7 +28,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOLDER = 32, NODE_MAX = 64, NAME_MAX_ = 72, DAY = 86400, LEAVE_MS = 1000, WANTED_MS = 20 };
+enum {
+    HOLDER = 32,
+    NODE_MAX = 64,
+    DAY = 86400,
+    LEAVE_MS = 1000,
+    WANTED_MS = 20,
+    RETRY_SECONDS = 1,
+};
 
 static const uint64_t most = UINT64_C(1) << 50;
 
@@ -46,9 +54,14 @@ struct fleet {
     uint32_t channel; /* the dialer's */
     uint32_t dialers; /* that were here before: each begins to number what it asks */
     uint32_t hold;
-    uint64_t epoch; /* of this connection: what an older one still says counts no more */
+    uint64_t epoch;   /* of this connection: what an older one still says counts no more */
+    uint32_t entered; /* how often it was asked to enter: the last answer counts */
+    bool entering;    /* and it has not come */
+    bool there;       /* the tables are */
+    bool retrying;
     bool leaving, ready, wanted;
     struct heads *heads;
+    struct held_shares *shares;
 };
 
 /* ---- to the dialer ---- */
@@ -65,6 +78,7 @@ static void say(struct fleet *f, uint16_t type)
 static void say_share(struct fleet *f, uint32_t number, uint64_t held)
 {
     struct msg m;
+    held_shares_answered(f->shares, number, held);
     if (f->dialer == NULL)
         return;
     msg_init(&m, W_FLEET_SHARE);
@@ -77,6 +91,7 @@ static void lost(struct fleet *f)
 {
     f->registered = false;
     f->holder[0] = 0; /* the dialer says another one */
+    held_shares_clear(f->shares);
     say(f, W_FLEET_LOST);
 }
 
@@ -101,10 +116,16 @@ static struct slice last_line(struct slice rows)
     return line;
 }
 
-static void on_registered(void *arg, const struct database_tag *tag UNUSED, bool ok,
-                          struct slice rows)
+static void retry_soon(struct fleet *f);
+
+static void on_registered(void *arg, const struct database_tag *tag, bool ok, struct slice rows)
 {
     struct fleet *f = arg;
+    if (tag->number != f->entered)
+        return; /* it was asked again since, and has another epoch */
+    f->entering = false;
+    if (!ok)
+        retry_soon(f);
     if (!ok || f->holder[0] == 0)
         return;
     if (slice_u64(last_line(rows), most, &f->epoch) < 0) {
@@ -118,8 +139,9 @@ static void on_registered(void *arg, const struct database_tag *tag UNUSED, bool
 /* A name that the database has had and has no more was given up: nothing is made of it again. */
 static void enter(struct fleet *f)
 {
+    struct database_tag tag = {.number = ++f->entered};
     char text[600];
-    f->registered = false;
+    f->registered = f->entering = false;
     if (f->holder[0] == 0 || f->dialer == NULL || !database_is_up(f->database))
         return;
     if (f->known)
@@ -133,7 +155,8 @@ static void enter(struct fleet *f)
                  "'%s', 1, 0, %u) ON CONFLICT (id) DO UPDATE SET epoch = h.epoch + 1 WHERE NOT "
                  "h.gone RETURNING epoch::text",
                  f->holder, f->node, f->hold);
-    database_ask(f->database, text, on_registered, f, NULL);
+    f->entering = true;
+    database_ask(f->database, text, on_registered, f, &tag);
 }
 
 /* ---- what the dialer says ---- */
@@ -212,29 +235,6 @@ static void on_asked(void *arg, const struct database_tag *tag, bool ok, struct 
     maybe_end(f);
 }
 
-/* A limit, by a name that means it on every host with the same rule. */
-struct share_name {
-    char policy[NAME_MAX_], text[NAME_MAX_ + 80];
-    uint64_t key, whose;
-    uint8_t kind;
-    uint32_t seconds;
-};
-
-static int read_name(struct msg *m, struct share_name *s)
-{
-    if (msg_get_str(m, s->policy, sizeof s->policy) < 0 || msg_get_u64(m, &s->key) < 0 ||
-        msg_get_u64(m, &s->whose) < 0 || msg_get_u8(m, &s->kind) < 0 ||
-        msg_get_u32(m, &s->seconds) < 0 || s->kind >= BUDGET_KINDS || s->seconds == 0 ||
-        s->seconds > DAY || s->policy[0] == 0)
-        return -1;
-    for (const char *p = s->policy; *p; p++) /* it stands in a text of SQL */
-        if (!ascii_is_alnum(*p) && strchr("_.-", *p) == NULL)
-            return -1;
-    snprintf(s->text, sizeof s->text, "%s/%016llx/%016llx/%u/%u", s->policy,
-             (unsigned long long)s->key, (unsigned long long)s->whose, s->kind, s->seconds);
-    return 0;
-}
-
 /* One after another for each limit: who asks sees what all others hold. What this host says that it
  * holds it keeps, whatever others have. */
 static const char ask_text[] =
@@ -257,11 +257,12 @@ static int on_ask(struct fleet *f, struct msg *m)
     struct share_name name;
     char text[2048];
     uint64_t amount, want;
-    if (msg_get_u32(m, &tag.number) < 0 || read_name(m, &name) < 0 || msg_get_u64(m, &amount) < 0 ||
-        msg_get_u64(m, &tag.held) < 0 || msg_get_u64(m, &tag.need) < 0 ||
-        msg_get_u64(m, &want) < 0 || msg_end(m) < 0 || amount > most || tag.held > most ||
-        want > most)
+    if (msg_get_u32(m, &tag.number) < 0 || share_name_get(m, &name) < 0 ||
+        msg_get_u64(m, &amount) < 0 || msg_get_u64(m, &tag.held) < 0 ||
+        msg_get_u64(m, &tag.need) < 0 || msg_get_u64(m, &want) < 0 || msg_end(m) < 0 ||
+        amount > most || tag.held > most || want > most)
         return -1;
+    held_shares_asked(f->shares, &name, amount, tag.held, tag.number);
     if (!f->registered) {
         say_share(f, tag.number, tag.held);
         return 0;
@@ -322,6 +323,7 @@ static void drop_dialer(struct fleet *f)
     f->dialers++;
     f->registered = false;
     f->holder[0] = 0;
+    held_shares_clear(f->shares);
 }
 
 static void on_dialer_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
@@ -347,20 +349,51 @@ static const char tables[] =
 static void on_begun(void *arg, const struct database_tag *tag UNUSED, bool ok,
                      struct slice rows UNUSED)
 {
+    struct fleet *f = arg;
+    f->there = ok;
     if (ok)
-        enter(arg);
+        enter(f);
+    else
+        retry_soon(f);
 }
 
 /* A login that may not create needs tables that are there. */
-static void on_looked(void *arg, const struct database_tag *tag UNUSED, bool ok, struct slice rows)
+static void on_looked(void *arg, const struct database_tag *tag, bool ok, struct slice rows)
 {
     struct fleet *f = arg;
-    if (!ok)
-        return;
-    if (slice_eq_str(rows, "2\n"))
-        enter(f);
+    if (!ok || slice_eq_str(rows, "2\n"))
+        on_begun(f, tag, ok, rows);
     else
-        database_ask(f->database, tables, on_begun, f, NULL);
+        database_ask(f->database, tables, on_begun, f, tag);
+}
+
+static void look(struct fleet *f)
+{
+    f->there = false;
+    database_ask(f->database,
+                 "LISTEN durward_fleet; SELECT ((to_regclass('durward_holder') IS NOT NULL)::int + "
+                 "(to_regclass('durward_share') IS NOT NULL)::int)::text",
+                 on_looked, f, NULL);
+}
+
+static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct fleet *f = arg;
+    f->retrying = false;
+    if (f->leaving || !database_is_up(f->database))
+        return;
+    if (!f->there)
+        look(f);
+    else if (!f->registered && !f->entering)
+        enter(f);
+}
+
+/* A server that is not yet the primary, is full or too slow refuses, and keeps the connection. */
+static void retry_soon(struct fleet *f)
+{
+    static const struct timeval soon = {RETRY_SECONDS, 0};
+    if (!f->retrying && event_base_once(f->base, -1, EV_TIMEOUT, on_retry, f, &soon) == 0)
+        f->retrying = true;
 }
 
 static void on_up(void *arg)
@@ -369,10 +402,7 @@ static void on_up(void *arg)
     proc_log("the database of the fleet is there");
     sweep_begin(f->sweep);
     notes_begin(f->notes);
-    database_ask(f->database,
-                 "LISTEN durward_fleet; SELECT ((to_regclass('durward_holder') IS NOT NULL)::int + "
-                 "(to_regclass('durward_share') IS NOT NULL)::int)::text",
-                 on_looked, f, NULL);
+    look(f);
     heads_begin(f->heads);
 }
 
@@ -490,8 +520,9 @@ static int fleet_load(void *self, struct msg *m, struct msg *ready UNUSED, struc
         f->database = database_new(&f->means, &f->place, &owner);
     if (f->database)
         f->sweep = sweep_new(f->base, f->database);
-    if (f->sweep)
-        f->notes = notes_new(f->base, f->database, f->control);
+    f->shares = held_shares_new();
+    if (f->sweep && f->shares)
+        f->notes = notes_new(f->base, f->database, f->control, f->shares);
     if (f->notes == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     dial_client_lost_to(f->means.dial, f->control);
@@ -561,6 +592,7 @@ static int fleet_leave(void *self, struct event_base *base)
     dial_client_free(f->means.dial);
     secret_client_free(f->means.secrets);
     heads_free(f->heads);
+    held_shares_free(f->shares);
     SSL_CTX_free(f->means.tls);
     event_base_free(base);
     return 0;

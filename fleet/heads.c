@@ -7,11 +7,12 @@
 #include "peer.h"
 #include "wire.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRUNE_EACH = 32, TEXT_MAX = FLEET_LINE_MAX + 1024 };
+enum { PRUNE_EACH = 32, TEXT_MAX = FLEET_LINE_MAX + 1024, RETRY_SECONDS = 1 };
 
 static const uint64_t most = INT64_MAX;
 
@@ -20,6 +21,7 @@ struct heads {
     struct database *database;
     struct ipc *control, *logger;
     uint32_t channel, loggers; /* loggers: how many channels there were before */
+    bool retrying;
 };
 
 /* As it may stand in a text of SQL. */
@@ -137,12 +139,32 @@ static const char table[] =
     "CREATE TABLE IF NOT EXISTS durward_head (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
     "host text NOT NULL, number bigint NOT NULL, line text NOT NULL, UNIQUE (host, number))";
 
+static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct heads *h = arg;
+    h->retrying = false;
+    if (database_is_up(h->database))
+        heads_begin(h);
+}
+
+/* A server that is not yet the primary, is full or too slow refuses, and keeps the connection. */
+static void on_table(void *arg, const struct database_tag *tag UNUSED, bool ok,
+                     struct slice rows UNUSED)
+{
+    static const struct timeval soon = {RETRY_SECONDS, 0};
+    struct heads *h = arg;
+    if (!ok && !h->retrying && event_base_once(h->base, -1, EV_TIMEOUT, on_retry, h, &soon) == 0)
+        h->retrying = true;
+}
+
 /* A login that may not create needs a table that is there. */
-static void on_looked(void *arg, const struct database_tag *tag UNUSED, bool ok, struct slice rows)
+static void on_looked(void *arg, const struct database_tag *tag, bool ok, struct slice rows)
 {
     struct heads *h = arg;
     if (ok && slice_eq_str(rows, "false\n"))
-        database_ask(h->database, table, NULL, NULL, NULL);
+        database_ask(h->database, table, on_table, h, tag);
+    else
+        on_table(h, tag, ok, rows);
 }
 
 void heads_begin(struct heads *h)

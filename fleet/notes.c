@@ -9,6 +9,7 @@
 #include "note.h"
 #include "peer.h"
 #include "proc.h"
+#include "held_shares.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -21,6 +22,7 @@ enum { HINT_MS = 20, PRUNE_AFTER = 64, RETRY_SECONDS = 1 };
 struct notes {
     struct event_base *base;
     struct database *database;
+    const struct held_shares *shares; /* the controller asks what this host holds */
     struct ipc *control, *controller; /* controller NULL: it is not there */
     uint32_t channel;
     uint32_t epoch; /* of the channel: what another one asked is not answered on this one */
@@ -119,10 +121,12 @@ static const char prune[] =
 static const char put_text[] =
     "SELECT '' FROM pg_advisory_xact_lock(1685418354, 3); "
     "INSERT INTO durward_note (kind, id, body, until) VALUES ('%1$s', '%2$s', '%3$.*4$s', "
-    "extract(epoch FROM now())::bigint + %5$u) ON CONFLICT (kind, id) DO NOTHING; "
+    "extract(epoch FROM now())::bigint + %5$u) ON CONFLICT (kind, id) DO %6$s; "
     "SELECT CASE WHEN body = '%3$.*4$s' THEN 'mine' ELSE 'other' END FROM durward_note WHERE kind "
-    "= '%1$s' AND id = '%2$s'; "
-    "NOTIFY durward_note";
+    "= '%1$s' AND id = '%2$s'%7$s";
+/* At a place of its own, so that whoever has read the one before reads this one, too. */
+static const char replaced[] =
+    "UPDATE SET place = EXCLUDED.place, body = EXCLUDED.body, until = EXCLUDED.until";
 
 static int on_note_put(struct notes *n, struct msg *m)
 {
@@ -144,7 +148,9 @@ static int on_note_put(struct notes *n, struct msg *m)
         say_kept(n, tag.number, NOTE_FAILED);
         return 0;
     }
-    snprintf(text, ROOM, put_text, kind, id, (const char *)body.p, (int)body.n, seconds);
+    bool again = note_replaces(kind);
+    snprintf(text, ROOM, put_text, kind, id, (const char *)body.p, (int)body.n, seconds,
+             again ? replaced : "NOTHING", again ? "" : "; NOTIFY durward_note");
     n->open++;
     database_ask(n->database, text, on_put, n, &tag);
     free(text);
@@ -225,6 +231,19 @@ static int on_notes_ask(struct notes *n, struct msg *m)
     return 0;
 }
 
+/* ---- shares ---- */
+
+static int on_shares_ask(const struct notes *n, struct msg *m)
+{
+    struct msg said;
+    if (msg_end(m) < 0)
+        return -1;
+    msg_init(&said, W_SHARES);
+    held_shares_put(n->shares, &said);
+    (void)ipc_send(n->controller, &said);
+    return 0;
+}
+
 /* ---- channels ---- */
 
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
@@ -234,6 +253,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_note_put(arg, m);
     case W_NOTES_ASK:
         return on_notes_ask(arg, m);
+    case W_SHARES_ASK:
+        return on_shares_ask(arg, m);
     default:
         return -1;
     }
@@ -318,7 +339,8 @@ void notes_begin(struct notes *n)
                  on_looked, n, NULL);
 }
 
-struct notes *notes_new(struct event_base *base, struct database *d, struct ipc *control)
+struct notes *notes_new(struct event_base *base, struct database *d, struct ipc *control,
+                        const struct held_shares *shares)
 {
     struct notes *n = calloc(1, sizeof *n);
     if (n == NULL)
@@ -326,6 +348,7 @@ struct notes *notes_new(struct event_base *base, struct database *d, struct ipc 
     n->base = base;
     n->database = d;
     n->control = control;
+    n->shares = shares;
     return n;
 }
 

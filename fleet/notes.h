@@ -1,5 +1,6 @@
 /* Notes that all hosts of a fleet see: rows of one table, each with a kind, an id that is its own
- * within its kind, and a text. Whoever puts one first has put it; nobody changes one. They are read
+ * within its kind, and a text. Whoever puts one first has put it; nobody changes one, but for what
+ * a host says of itself (note_replaces). They are read
  * in the order in which they were committed, and again from the beginning on each connection, so a
  * notification is a hint and no more.
  *
@@ -14,9 +15,12 @@ struct database;
 struct event_base;
 struct ipc;
 struct notes;
+struct held_shares;
 
-/* control: the parent is told there when the controller's channel ends. NULL: out of memory. */
-struct notes *notes_new(struct event_base *base, struct database *d, struct ipc *control);
+/* control: the parent is told there when the controller's channel ends. shares live longer. NULL:
+ * out of memory. */
+struct notes *notes_new(struct event_base *base, struct database *d, struct ipc *control,
+                        const struct held_shares *shares);
 void notes_free(struct notes *n); /* NULL is fine */
 /* A channel to the controller, instead of the one before. Owns fd. */
 void notes_attach(struct notes *n, int fd, uint32_t channel);

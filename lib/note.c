@@ -25,3 +25,8 @@ bool note_body_ok(struct slice body)
 {
     return body.n <= NOTE_BODY_MAX && all_of(body, "-_.");
 }
+
+bool note_replaces(const char *kind)
+{
+    return strcmp(kind, "host") == 0;
+}

@@ -20,5 +20,8 @@ enum { NOTE_OTHER = 0, NOTE_MINE, NOTE_FAILED };
 bool note_kind_ok(const char *kind);
 bool note_id_ok(const char *id);
 bool note_body_ok(struct slice body);
+/* What a host says of itself again and again: a later one takes the place of the one before, and
+ * nobody is woken by it. */
+bool note_replaces(const char *kind);
 
 #endif

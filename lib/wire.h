@@ -134,6 +134,10 @@ enum wire_type {
     W_FLEET_HEADS_ROW = 261, /* F→L: ask:u32, "HOST NUMBER LINE":bytes (FLEET_PAGE at most) */
     W_FLEET_HEADS_END = 262, /* F→L: ask:u32, ok:u8: that was all; or the database is not there */
     W_FLEET_HEADS_PUT = 263, /* L→F: host:str, number:u64, line:str */
+    W_FLEET_KNOWN_ASK = 264, /* C→L: {}: what is known of the logs of the fleet's hosts? */
+    W_FLEET_KNOWN = 265,     /* L→C, of each host: host:str, number:u64 (of its latest head; 0:
+                                none), seq:u64, heard:u64 (ns), n × (what:str, text:str): what does
+                                not agree (audit/read/witness_problem.h) */
 
     /* ---- dialer ↔ fleet: shares of the fleet's budgets (proxy/link/budget_share.h,
      * fleet/README.md)
@@ -161,6 +165,8 @@ enum wire_type {
     W_NOTE_PUT = 255,  /* C→F: number:u32, kind:str, id:str, body:str, seconds:u32 (it is kept) */
     W_NOTE_KEPT = 256, /* F→C: number:u32, mine:u8 (0: there is another one of that id; 2:
                              it failed: once more) */
+    W_SHARES_ASK = 257, /* C→F: {}: what does this host hold of the fleet's budgets? */
+    W_SHARES = 258,     /* F→C: n × (policy:str, kind:u8, seconds:u32, amount:u64, held:u64) */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =

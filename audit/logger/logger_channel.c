@@ -127,6 +127,14 @@ static int on_watch(struct channel *ch, struct msg *m)
     return 0;
 }
 
+static int on_known_ask(const struct channel *ch, struct msg *m)
+{
+    if (ch->file.role != ROLE_CONTROLLER || msg_end(m) < 0)
+        return -1;
+    logger_fleet_tell(ch->logger, ch->ipc);
+    return 0;
+}
+
 /* Counts of bytes are the writer's word: they only say when to look. */
 static int on_message(struct ipc *ipc UNUSED, struct msg *m, void *arg)
 {
@@ -134,6 +142,8 @@ static int on_message(struct ipc *ipc UNUSED, struct msg *m, void *arg)
     uint64_t count;
     if (m->type == W_WATCH)
         return on_watch(ch, m);
+    if (m->type == W_FLEET_KNOWN_ASK)
+        return on_known_ask(ch, m);
     if ((msg_get_u64(m, &count) | msg_end(m)) < 0 || ch->state != CHANNEL_OPEN ||
         count > ch->granted)
         return -1;

@@ -8,6 +8,7 @@
 #include "peer.h"
 #include "timestamp.h"
 #include "wire.h"
+#include "witness_problem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ enum {
     ANSWER_MS = 30000,
     TICK_MS = 1000,
     PAGES_MAX = 32,
-    PATROLLED = FLEET_KEEP - 64
+    PATROLLED = FLEET_KEEP - 64,
+    KNOWN_PROBLEMS = 8, /* of a host, for people */
 };
 
 enum fleet_state {
@@ -408,6 +410,48 @@ void logger_fleet_tick(struct logger *l)
             rest(f);
         }
     }
+}
+
+/* ---- what is known, for people ---- */
+
+struct said {
+    struct msg *m; /* NULL: they are counted */
+    uint32_t n;
+};
+
+static void on_problem(void *arg, size_t host UNUSED, const char *what, const char *text)
+{
+    struct said *s = arg;
+    if (s->n++ >= KNOWN_PROBLEMS || s->m == NULL)
+        return;
+    msg_put_str(s->m, what);
+    msg_put_str(s->m, text);
+}
+
+static void tell_host(const struct logger_fleet *f, size_t host, struct ipc *to)
+{
+    const struct fleet_head *latest = witness_latest(f->witness, host);
+    struct said count = {NULL, 0};
+    struct msg m;
+    msg_init(&m, W_FLEET_KNOWN);
+    msg_put_str(&m, witness_name(f->witness, host));
+    msg_put_u64(&m, latest ? latest->number : 0);
+    msg_put_u64(&m, latest ? latest->log.seq : 0);
+    msg_put_u64(&m, witness_heard(f->witness, host));
+    witness_problems(f->witness, host, on_problem, &count);
+    msg_put_u32(&m, count.n < KNOWN_PROBLEMS ? count.n : KNOWN_PROBLEMS);
+    struct said all = {&m, 0};
+    witness_problems(f->witness, host, on_problem, &all);
+    (void)ipc_send(to, &m);
+}
+
+void logger_fleet_tell(const struct logger *l, struct ipc *to)
+{
+    const struct logger_fleet *f = l->fleet;
+    if (f == NULL || ipc_queued(to) > SUBSCRIBERS_BEHIND)
+        return; /* it does not read */
+    for (size_t i = 0; i < witness_hosts(f->witness); i++)
+        tell_host(f, i, to);
 }
 
 /* ---- birth and death ---- */

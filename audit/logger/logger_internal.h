@@ -161,6 +161,7 @@ int logger_fleet_take(struct logger *l, struct msg *m);
 int logger_fleet_open(struct logger *l, struct err *err);            /* once the log is open */
 int logger_fleet_attach(struct logger *l, int fd, uint32_t channel); /* the role; takes fd */
 void logger_fleet_tick(struct logger *l);                            /* each second */
+void logger_fleet_tell(const struct logger *l, struct ipc *to); /* what is known: W_FLEET_KNOWN */
 void logger_fleet_free(struct logger *l);
 
 /* logger_channel.c */

@@ -390,7 +390,7 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_journal(j, m);
     if (m->type == W_PACE)
         return on_pace(j, m);
-    if (m->type == W_WATCHED)
+    if (m->type == W_WATCHED || m->type == W_FLEET_KNOWN)
         return j->on_other ? j->on_other(j->on_other_arg, m) : -1;
     if ((msg_get_u64(m, &count) | msg_end(m)) < 0 || j->state == JOURNAL_NONE)
         return -1;
@@ -571,6 +571,15 @@ void journal_on_other(struct journal *j, int (*fn)(void *arg, struct msg *m), vo
 {
     j->on_other = fn;
     j->on_other_arg = arg;
+}
+
+int journal_ask_fleet(struct journal *j)
+{
+    struct msg m;
+    if (j->logger == NULL)
+        return -1;
+    msg_init(&m, W_FLEET_KNOWN_ASK);
+    return ipc_send(j->logger, &m);
 }
 
 int journal_watch(struct journal *j, bool on)

@@ -38,11 +38,13 @@ void journal_lost_to(struct journal *j, struct ipc *parent);
 bool journal_ready(const struct journal *j);
 /* Run once each time a journal file arrives (the gate starts to listen then). */
 void journal_on_ready(struct journal *j, void (*fn)(void *arg), void *arg);
-/* Messages of the logger that are no journal's (W_WATCHED) go to fn; -1 from it ends the channel.
- */
+/* Messages of the logger that are no journal's (W_WATCHED, W_FLEET_KNOWN) go to fn; -1 from it ends
+ * the channel. */
 void journal_on_other(struct journal *j, int (*fn)(void *arg, struct msg *m), void *arg);
 /* W_WATCH: 0, or -1 when there is no logger. */
 int journal_watch(struct journal *j, bool on);
+/* W_FLEET_KNOWN_ASK: the same. */
+int journal_ask_fleet(struct journal *j);
 /* A fresh counter; the id's text is "<channel>-<counter>". 0 when there is no journal. Counters go
  * on across files: a record with one that was taken before the present file came is refused (the
  * logger has ended that id, or never heard of it). */

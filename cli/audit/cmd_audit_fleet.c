@@ -7,6 +7,7 @@
 #include "settings.h"
 #include "timestamp.h"
 #include "witness_log.h"
+#include "witness_problem.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT = 320 };
+enum { TEXT = WITNESS_PROBLEM_TEXT };
 
 struct check {
     const struct audit_fleet_asked *asked;
@@ -46,67 +47,15 @@ static void problem(struct check *c, size_t host, const char *what, const char *
     json_array_append_new(c->problems[host], json_pack("{s:s,s:s}", "what", what, "text", text));
 }
 
-static void on_fault(void *arg, size_t host, const struct witness_fault *f)
+static void on_problem(void *arg, size_t host, const char *what, const char *text)
 {
-    struct check *c = arg;
-    unsigned long long n = f->number, last = f->last;
-    switch (f->kind) {
-    case FAULT_NONE:
-        problem(c, host, "unknown", "no head of it is known here");
-        break;
-    case FAULT_MISSING:
-        problem(c, host, "missing", "heads %llu to %llu are missing", n, last);
-        break;
-    case FAULT_UNSEEN:
-        problem(c, host, "missing", "head %llu is missing, which %s has seen", n, f->by);
-        break;
-    case FAULT_FORKED:
-        problem(c, host, "forked", "it signed two heads %llu that differ", n);
-        break;
-    case FAULT_BACK:
-        problem(c, host, "rolled_back",
-                "its log went back: head %llu says less, or another record, than the one before",
-                n);
-        break;
-    case FAULT_ANEW:
-        problem(c, host, "rolled_back",
-                "it says with head %llu that its log is not the one of the head before", n);
-        break;
-    }
-}
-
-/* What others say of it in their latest heads. */
-static void check_doubts(struct check *c, const struct fleet_head *by)
-{
-    for (size_t i = 0; i < by->n_doubts; i++) {
-        const struct fleet_doubt *d = &by->doubt[i];
-        size_t host = witness_find(c->w, d->host);
-        if (host == SIZE_MAX)
-            continue;
-        if (d->kind == DOUBT_FORKED)
-            problem(c, host, "forked", "%s has two heads %llu of it that differ", by->host,
-                    (unsigned long long)d->number);
-        else
-            problem(c, host, fleet_doubt_word(d->kind), "head %llu is %s in the database, says %s",
-                    (unsigned long long)d->number, fleet_doubt_word(d->kind), by->host);
-    }
+    problem(arg, host, what, "%s", text);
 }
 
 static void check_heads(struct check *c, size_t host)
 {
-    char since[TIMESTAMP_MAX];
-    const uint64_t silent = c->fleet->silent * UINT64_C(1000000000);
-    uint64_t heard = witness_heard(c->w, host), number;
-    witness_faults(c->w, host, on_fault, c);
-    if (heard && heard + silent < c->now)
-        problem(c, host, "silent", "nothing was heard of it since %s",
-                timestamp_text(heard, since, sizeof since));
-    for (size_t i = 0; i < witness_hosts(c->w); i++)
-        if (witness_misses(c->w, host, i, silent, &number))
-            problem(c, host, "unseen", "%s has seen none of its heads since %llu",
-                    witness_name(c->w, i), (unsigned long long)number);
-    if (witness_latest(c->w, host))
-        check_doubts(c, witness_latest(c->w, host));
+    witness_problems(c->w, host, on_problem, c);
+    witness_silence(c->w, host, c->now, c->fleet->silent * UINT64_C(1000000000), on_problem, c);
 }
 
 /* ---- logs ---- */

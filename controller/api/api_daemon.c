@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base64.h"
+#include "fleet_hosts.h"
 #include "fleet_revocations.h"
 #include "sandbox_events.h"
 #include "identities.h"
@@ -287,6 +288,12 @@ void api_policies(struct api *a, struct evhttp_request *req, struct asked *q UNU
         if (api_sees_policy(a, config_policy_name(c, i)))
             json_array_append_new(list, json_pack("{s:s}", "name", config_policy_name(c, i)));
     api_reply(req, 200, json_pack("{s:o}", "policies", list));
+}
+
+/* What this host has read of the others; none is asked. */
+void api_fleet(struct api *a, struct evhttp_request *req, struct asked *q UNUSED)
+{
+    api_reply(req, 200, fleet_hosts_json(a->controller->fleet_hosts));
 }
 
 void api_events(struct api *a, struct evhttp_request *req, struct asked *q)

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet_hosts.h"
 #include "subscribers.h"
 #include "journal.h"
 #include "quota.h"
+#include "wire.h"
 
 enum { VIEWERS_MAX = 32, KEY_HEX = 129 };
 
@@ -118,12 +120,14 @@ const char *feed_key(const struct feed *f)
     return f->key;
 }
 
-static int on_watched(void *arg, struct msg *m)
+static int on_logger(void *arg, struct msg *m)
 {
     struct feed *f = arg;
     struct viewer *v;
     struct watched w;
     struct slice key;
+    if (m->type == W_FLEET_KNOWN)
+        return fleet_hosts_log(f->api->controller->fleet_hosts, m);
     if (subscribers_get(m, &w, &key) < 0)
         return -1;
     count_missed(f, &w);
@@ -228,7 +232,7 @@ struct feed *feed_new(struct api *a)
         free(f);
         return NULL;
     }
-    journal_on_other(a->controller->journal, on_watched, f);
+    journal_on_other(a->controller->journal, on_logger, f);
     return f;
 }
 

@@ -180,6 +180,7 @@ HANDLER(api_policy);
 HANDLER(api_console);
 HANDLER(api_health);
 HANDLER(api_status);
+HANDLER(api_fleet);
 HANDLER(api_reload);
 HANDLER(api_policies);
 HANDLER(api_events);

@@ -34,6 +34,7 @@ enum { SCOPE_WIDE = 1 << 16 };
 static const struct route routes[] = {
     {GET, "/v1/health", "", SCOPE_READ, api_health, NULL, true},
     {GET, "/v1/status", "", SCOPE_READ | SCOPE_WIDE, api_status, NULL, true},
+    {GET, "/v1/fleet", "", SCOPE_READ | SCOPE_WIDE, api_fleet, NULL, true},
     {POST, "/v1/reload", "", SCOPE_ADMIN, api_reload, NULL},
     {GET, "/v1/policies", "", SCOPE_READ, api_policies, NULL, true},
     {GET, "/v1/events", "after limit", SCOPE_READ | SCOPE_WIDE, api_events, NULL, true},

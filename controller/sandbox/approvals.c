@@ -192,6 +192,15 @@ json_t *approvals_show(const struct approvals *a, const char *id)
     return p ? to_json(p) : NULL;
 }
 
+size_t approvals_held(const struct approvals *a)
+{
+    const struct approval *p;
+    size_t n = 0;
+    TAILQ_FOREACH(p, &a->list, link)
+    n += p->holder != NULL;
+    return n;
+}
+
 bool approvals_wait_for(const struct approvals *a, const char *sandbox)
 {
     const struct approval *p;

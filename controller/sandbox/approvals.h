@@ -35,6 +35,7 @@ void approvals_foreign_over(struct approvals *a, const char *id);
 /* Those that came after that number, oldest first: {approvals: […], next}. */
 json_t *approvals_json(const struct approvals *a, uint64_t after);
 json_t *approvals_show(const struct approvals *a, const char *id); /* NULL: there is none */
+size_t approvals_held(const struct approvals *a);                  /* on this host */
 /* Does a request of this sandbox wait to be decided? */
 bool approvals_wait_for(const struct approvals *a, const char *sandbox);
 /* 0; 1: there is none of that id that is held here (any more). who: at most 120 bytes. */

@@ -17,6 +17,7 @@ struct api;
 struct approvals;
 struct fleet_notes;
 struct fleet_approvals;
+struct fleet_hosts;
 struct fleet_revocations;
 struct proposals;
 struct suppressing;
@@ -62,6 +63,7 @@ struct controller {
     struct fleet_notes *fleet;               /* NULL: there is none, or private */
     struct fleet_revocations *revocations;   /* the same */
     struct fleet_approvals *fleet_approvals; /* NULL: it names no hosts, or there is none */
+    struct fleet_hosts *fleet_hosts;         /* NULL: there is none, or private */
     struct proposals *proposals;
     struct suppressing *suppressing; /* NULL when private */
     struct mcp_servers *mcp_servers;

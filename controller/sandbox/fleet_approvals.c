@@ -100,9 +100,10 @@ static void forget(struct fleet_approvals *f, struct asked *k)
     free(k);
 }
 
-/* Puts v, of which it takes the reference, and gives its text. */
+/* Puts v, of which it takes the reference, and gives its text. durable: somebody is told that it
+ * was said. */
 static int put(struct fleet_approvals *f, const char *kind, const char *id, json_t *v,
-               int64_t seconds, struct buf *text, struct err *err)
+               int64_t seconds, bool durable, struct buf *text, struct err *err)
 {
     int r = v && fleet_seal_put(f->seal, kind, id, v, text) == 0
                 ? 0
@@ -110,7 +111,7 @@ static int put(struct fleet_approvals *f, const char *kind, const char *id, json
     json_decref(v);
     if (r == 0)
         r = fleet_notes_put(f->controller->fleet, kind, id, buf_slice(text), (uint32_t)seconds,
-                            false, err);
+                            durable, err);
     return r;
 }
 
@@ -152,7 +153,7 @@ void fleet_approvals_held(struct fleet_approvals *f, const char *id, const json_
     }
     json_object_set_new(said, "nonce", nonce());
     buf_init(&text, NOTE_BODY_MAX);
-    struct asked *k = put(f, "asked", id, said, left_of(&held) + LATER, &text, &err) == 0
+    struct asked *k = put(f, "asked", id, said, left_of(&held) + LATER, false, &text, &err) == 0
                           ? add(f, id, "", buf_slice(&text), expires)
                           : NULL;
     if (k) {
@@ -171,7 +172,7 @@ static void say_ended(struct fleet_approvals *f, const char *id, const char *dig
     struct err err = {0};
     buf_init(&text, NOTE_BODY_MAX);
     (void)put(f, "ended", id, json_pack("{s:s, s:s, s:s}", "asked", digest, "end", end, "by", by),
-              seconds, &text, &err);
+              seconds, false, &text, &err);
     buf_free(&text);
 }
 
@@ -275,7 +276,9 @@ int fleet_approvals_answer(struct fleet_approvals *f, const char *id, bool allow
     struct asked *k = f ? find(f, id) : NULL;
     if (k == NULL || k->host[0] == 0)
         return err_set(err, ERR_PARSE, "no other host holds it");
-    if (k->by[0])
+    snprintf(note, sizeof note, "%s-%s", id, fleet_seal_key(f->seal));
+    /* by: in this life; what waits: in one before */
+    if (k->by[0] || fleet_notes_waits(f->controller->fleet, "answered", note))
         return err_set(err, ERR_DENIED, "this host has answered it already");
     if (!fleet_notes_up(f->controller->fleet))
         return err_set(err, ERR_UNREADY, "the fleet's database cannot be reached");
@@ -285,11 +288,10 @@ int fleet_approvals_answer(struct fleet_approvals *f, const char *id, bool allow
     *w = (struct answering){.until = monotonic() + FLEET_ANSWER_SECONDS, .fn = fn, .arg = arg};
     w->allow = allow;
     snprintf(w->id, sizeof w->id, "%s", id);
-    snprintf(note, sizeof note, "%s-%s", id, fleet_seal_key(f->seal));
     buf_init(&text, NOTE_BODY_MAX);
     int r = put(f, "answered", note,
                 json_pack("{s:s, s:b, s:s}", "asked", k->digest, "allow", allow, "who", who),
-                left_of(k) + LATER, &text, err);
+                left_of(k) + LATER, true, &text, err);
     buf_free(&text);
     if (r < 0) {
         free(w);
@@ -310,6 +312,9 @@ static bool is_approval(const char *id)
 
 static void drop_foreign(struct fleet_approvals *f, struct asked *k)
 {
+    char note[NOTE_ID_MAX + 1];
+    snprintf(note, sizeof note, "%s-%s", k->id, fleet_seal_key(f->seal));
+    fleet_notes_forget(f->controller->fleet, "answered", note); /* nobody needs it any more */
     approvals_foreign_over(f->controller->approvals, k->id);
     forget(f, k);
 }

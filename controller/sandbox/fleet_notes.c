@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include "controller_internal.h"
+#include "fleet_said.h"
+#include "proc.h"
 #include "registry.h"
 #include "wire.h"
 
@@ -32,11 +34,18 @@ struct fleet_notes {
     struct ipc *ch;
     bool up, again;           /* again: there was a hint while we asked */
     bool missed;              /* a reader could not apply what it was given */
+    bool whole;               /* what is asked for began with the first */
+    bool full;                /* not all is known that should be: said once */
     uint64_t after;           /* place of the last that was read */
     uint32_t number, asked;   /* asked 0: nothing is */
     unsigned got;             /* of the answer */
     uint64_t asked_at, begun; /* us; begun: the first question of those that go on */
     uint64_t until;           /* us: nothing was missed up to then */
+    uint64_t read_at;
+    struct fleet_said *said;
+    bool shares_asked;
+    int (*shares)(void *arg, struct msg *m);
+    void *shares_arg;
     struct event *tick;
     size_t n_waiting, n_sent, n_readers;
     TAILQ_HEAD(, waiting) waiting;
@@ -58,6 +67,11 @@ bool fleet_notes_stale(const struct fleet_notes *n)
 bool fleet_notes_up(const struct fleet_notes *n)
 {
     return n->up;
+}
+
+uint64_t fleet_notes_read_at(const struct fleet_notes *n)
+{
+    return n->read_at;
 }
 
 static uint32_t next_number(struct fleet_notes *n)
@@ -183,9 +197,50 @@ int fleet_notes_put(struct fleet_notes *n, const char *kind, const char *id, str
 void fleet_notes_forget(struct fleet_notes *n, const char *kind, const char *id)
 {
     struct waiting *w = find(n, kind, id);
+    fleet_said_forget(n->said, kind, id);
+    if (w && w->durable)
+        (void)registry_note_delete(n->controller->registry, kind, id, NULL);
     if (w)
         drop(n, w);
     send_more(n);
+}
+
+bool fleet_notes_waits(const struct fleet_notes *n, const char *kind, const char *id)
+{
+    return find(n, kind, id) != NULL;
+}
+
+void fleet_notes_renew(struct fleet_notes *n, const char *kind, const char *id, struct slice body,
+                       uint32_t seconds)
+{
+    struct err err = {0};
+    struct waiting *w = find(n, kind, id);
+    if (w && w->number)
+        return;
+    if (w)
+        drop(n, w);
+    (void)fleet_notes_put(n, kind, id, body, seconds, false, &err);
+}
+
+/* ---- what the database must not lose ---- */
+
+void fleet_notes_keep(struct fleet_notes *n, const char *kind, const char *id, struct slice body,
+                      uint32_t seconds)
+{
+    if (note_replaces(kind) ||
+        fleet_said_add(n->said, kind, id, body, now_us(), (uint64_t)seconds * 1000000) == 0)
+        return;
+    if (!n->full)
+        proc_log("more was said to the fleet than this host keeps: what its database loses of that "
+                 "is not said again");
+    n->full = true;
+}
+
+static void put_back(void *arg, const char *kind, const char *id, struct slice body,
+                     uint32_t seconds)
+{
+    struct err err = {0};
+    (void)fleet_notes_put(arg, kind, id, body, seconds, false, &err);
 }
 
 static int on_kept(struct fleet_notes *n, struct msg *m)
@@ -210,6 +265,8 @@ static int on_kept(struct fleet_notes *n, struct msg *m)
     snprintf(id, sizeof id, "%s", w->id);
     if (w->durable)
         (void)registry_note_delete(n->controller->registry, w->kind, w->id, NULL);
+    if (mine == NOTE_MINE)
+        fleet_notes_keep(n, w->kind, w->id, slice_str(w->body), w->seconds);
     drop(n, w);
     if (r && r->kept)
         r->kept(r->arg, id, mine);
@@ -225,6 +282,10 @@ static void ask(struct fleet_notes *n, uint64_t begun)
     n->asked = next_number(n);
     n->asked_at = now_us();
     n->begun = begun ? begun : n->asked_at;
+    if (begun == 0)
+        n->whole = n->after == 0;
+    if (begun == 0 && n->whole)
+        fleet_said_begin(n->said);
     n->again = false;
     n->got = 0;
     msg_init(&m, W_NOTES_ASK);
@@ -236,6 +297,7 @@ static void ask(struct fleet_notes *n, uint64_t begun)
 static void renew(struct fleet_notes *n)
 {
     struct msg m;
+    n->read_at = n->begun;
     n->until = n->begun + (uint64_t)config_fleet(n->controller->config)->revocations * 1000000;
     msg_init(&m, W_REVOKED_UNTIL);
     msg_put_u64(&m, n->until);
@@ -255,6 +317,7 @@ static int on_note(struct fleet_notes *n, struct msg *m)
         return -1; /* nobody asked for it */
     if (place > n->after)
         n->after = place;
+    fleet_said_seen(n->said, kind, id);
     const struct fleet_reader *r = reader_of(n, kind);
     if (r)
         r->note(r->arg, id, body);
@@ -282,6 +345,8 @@ static int on_read(struct fleet_notes *n, struct msg *m)
         return 0;
     }
     renew(n);
+    if (n->whole) /* a database may have lost what it said was on disk: another is primary now */
+        fleet_said_missing(n->said, now_us(), put_back, n);
     if (n->again)
         ask(n, 0);
     return 0;
@@ -327,6 +392,32 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         ask(n, 0);
 }
 
+/* ---- shares of budgets ---- */
+
+void fleet_notes_on_shares(struct fleet_notes *n, int (*fn)(void *arg, struct msg *m), void *arg)
+{
+    n->shares = fn;
+    n->shares_arg = arg;
+}
+
+void fleet_notes_ask_shares(struct fleet_notes *n)
+{
+    struct msg m;
+    if (n->ch == NULL || n->shares_asked)
+        return;
+    n->shares_asked = true;
+    msg_init(&m, W_SHARES_ASK);
+    (void)ipc_send(n->ch, &m);
+}
+
+static int on_shares(struct fleet_notes *n, struct msg *m)
+{
+    if (!n->shares_asked)
+        return -1; /* nobody asked for it */
+    n->shares_asked = false;
+    return n->shares ? n->shares(n->shares_arg, m) : 0;
+}
+
 /* ---- channel ---- */
 
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
@@ -343,6 +434,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_read(n, m);
     case W_NOTE_KEPT:
         return on_kept(n, m);
+    case W_SHARES:
+        return on_shares(n, m);
     default:
         return -1;
     }
@@ -353,7 +446,7 @@ static void detach(struct fleet_notes *n)
     struct waiting *w;
     ipc_free(n->ch);
     n->ch = NULL;
-    n->up = n->again = false;
+    n->up = n->again = n->shares_asked = false;
     n->asked = 0;
     TAILQ_FOREACH(w, &n->waiting, link)
     unsend(n, w);
@@ -394,8 +487,9 @@ struct fleet_notes *fleet_notes_new(struct controller *c, struct err *err)
     }
     n->controller = c;
     TAILQ_INIT(&n->waiting);
+    n->said = fleet_said_new();
     n->tick = event_new(c->base, -1, EV_PERSIST, on_tick, n);
-    if (n->tick && event_add(n->tick, &often) == 0 &&
+    if (n->said && n->tick && event_add(n->tick, &often) == 0 &&
         registry_note_each(c->registry, load_each, n, err) == 0)
         return n;
     if (!err->code)
@@ -412,6 +506,7 @@ void fleet_notes_free(struct fleet_notes *n)
     while ((w = TAILQ_FIRST(&n->waiting)) != NULL)
         drop(n, w);
     ipc_free(n->ch);
+    fleet_said_free(n->said);
     if (n->tick)
         event_free(n->tick);
     free(n);

@@ -11,6 +11,7 @@
 
 struct controller;
 struct fleet_notes;
+struct msg;
 
 enum { FLEET_NOTES_WAITING_MAX = 8192 };
 
@@ -38,8 +39,23 @@ int fleet_notes_put(struct fleet_notes *n, const char *kind, const char *id, str
  * it again. n NULL is fine. */
 void fleet_notes_again(struct fleet_notes *n);
 void fleet_notes_forget(struct fleet_notes *n, const char *kind, const char *id);
+/* What takes the place of what this host said before (note_replaces); nothing, while that is under
+ * way. */
+void fleet_notes_renew(struct fleet_notes *n, const char *kind, const char *id, struct slice body,
+                       uint32_t seconds);
+/* It waits to be said: the database may not have it. */
+bool fleet_notes_waits(const struct fleet_notes *n, const char *kind, const char *id);
+/* By a reader: what it was given is said again, should the database lose it within that time. What
+ * this host has said itself is so by itself. */
+void fleet_notes_keep(struct fleet_notes *n, const char *kind, const char *id, struct slice body,
+                      uint32_t seconds);
 /* n NULL: there is no fleet, and nothing to know. */
 bool fleet_notes_stale(const struct fleet_notes *n);
 bool fleet_notes_up(const struct fleet_notes *n);
+/* When all was asked for that was read whole, us of CLOCK_BOOTTIME; 0: never. */
+uint64_t fleet_notes_read_at(const struct fleet_notes *n);
+/* W_SHARES_ASK; fn is given the answer. -1 from it: malformed. */
+void fleet_notes_on_shares(struct fleet_notes *n, int (*fn)(void *arg, struct msg *m), void *arg);
+void fleet_notes_ask_shares(struct fleet_notes *n);
 
 #endif

@@ -137,6 +137,16 @@ int fleet_revocations_foreign(struct fleet_revocations *f, const char *id, struc
     return say(f, id, latest(), "-", err);
 }
 
+/* A failover may lose it to hosts that start later: whoever has read it says it again. */
+static void keep(struct fleet_revocations *f, const char *id, struct slice body, int64_t expires)
+{
+    int64_t left = expires - now_seconds();
+    if (left > 0 && (is_identity(id) || is_bearer(id)))
+        fleet_notes_keep(f->controller->fleet, kind, id, body,
+                         left + SLACK < NOTE_SECONDS_MAX ? (uint32_t)left + SLACK
+                                                         : NOTE_SECONDS_MAX);
+}
+
 /* A text of a database that may be anybody's: it can refuse what it names, and no more. */
 static void on_note(void *arg, const char *id, struct slice body)
 {
@@ -146,6 +156,7 @@ static void on_note(void *arg, const char *id, struct slice body)
     int64_t expires;
     if (fleet_revocation_read(body, &expires, key) < 0)
         return;
+    keep(f, id, body, expires);
     if (is_bearer(id) && f->api)
         f->api(f->api_arg, id);
     if (!is_identity(id))

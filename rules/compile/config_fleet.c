@@ -30,7 +30,8 @@ static const struct key fleet_keys[] = {
     KEY("to", AS(ranges), "none", "addresses of the database that are not public, as of a rule"),
     KEY("host", AS(name), "none", "which of `logs` is this one's"),
     KEY("logs", OWN, "none", "each host by a name, and the public key of its audit log in hex"),
-    KEY("every", AS(duration), "`10s`", "how often this host says how far its audit log goes"),
+    KEY("every", AS(duration), "`10s`",
+        "how often this host says how far its audit log goes, and what it is doing"),
     KEY("silent", AS(duration), "`5m`",
         "a host that has not been heard of for so long is found by `durward audit verify --fleet`; "
         "three times `every` or more"),

@@ -181,7 +181,7 @@ class Journal(seat.Talk):
     """A gate whose writing is no writing of ours is ended with its journal; the next row is the next gate's."""
 
     def __init__(self, bed, rows, gate):
-        super().__init__(bed, rows, gate.wire("logger"), (wire.WATCH,))
+        super().__init__(bed, rows, gate.wire("logger"), (wire.WATCH, wire.FLEET_KNOWN_ASK))
         self.fd = tap.wait_for(self.given, 10, 0.05)
 
     def given(self):
@@ -286,7 +286,7 @@ def logger(bed, rows, gate):
                        ("a sync beyond its credit", message(wire.SYNC, u64(1 << 62))),
                        ("a tick that is cut", message(wire.TICK, u32(1))),
                        ("a tick with more behind", message(wire.TICK, u64(0), u8(0))),
-                       ("the log, to look at", message(wire.WATCH, u8(1)))):
+                       ("the log, to look at", message(wire.WATCH, u8(1))), ("what the fleet's logs say", message(wire.FLEET_KNOWN_ASK))):
         j.breaks(name, data)
     for kind in (wire.JOURNAL, wire.CREDIT, wire.SYNCED, wire.ROTATE, wire.ANCHOR, wire.WATCHED, wire.INIT, wire.PEER,
                  wire.COUNTS, 0, 999):

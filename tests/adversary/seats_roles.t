@@ -206,9 +206,9 @@ def injector_records(bed, rows, i):
                        ("a sandbox", message(wire.SANDBOX, text("x"), text("other"), u32(0))),
                        ("a command", message(wire.RUN)), ("a reload", message(wire.RELOAD))):
         c.breaks(name, data)
-    w = seat.Talk(bed, rows("injector to logger"), i.wire("logger"), (wire.WATCH, wire.JOURNAL))
+    w = seat.Talk(bed, rows("injector to logger"), i.wire("logger"), (wire.WATCH, wire.JOURNAL, wire.FLEET_KNOWN_ASK))
     w.takes("a tick", None, message(wire.TICK, u64(0)))
-    for name, data in (("the log, to look at", message(wire.WATCH, u8(1))), ("a tick beyond its credit", message(wire.TICK, u64(1 << 60))),
+    for name, data in (("the log, to look at", message(wire.WATCH, u8(1))), ("what the fleet's logs say", message(wire.FLEET_KNOWN_ASK)), ("a tick beyond its credit", message(wire.TICK, u64(1 << 60))),
                        ("a journal", message(wire.JOURNAL, u64(0)))):
         w.breaks(name, data)
 
@@ -410,10 +410,23 @@ def logger_heads(bed, rows, w):
     h.breaks("message FLEET_BEAT", message(wire.FLEET_BEAT, u32(1)))
 
 
+def logger_known(bed, rows, w):
+    """What people are shown of other hosts' logs."""
+    c = seat.Talk(bed, rows("logger to controller"), w.wire("controller"))
+
+    def known(n=0, more=b""):
+        return message(wire.FLEET_KNOWN, text("box"), u64(1), u64(1), u64(1), u32(n), *[text("forked") + text("x")] * n, more)
+    c.takes("what is known of a log", None, known(8))
+    c.breaks("more faults of a log than are told", known(9))
+    c.breaks("what is known of a log, cut", message(wire.FLEET_KNOWN, text("box"), u64(1)))
+    c.breaks("what is known of a log, with more behind", known(more=u8(1)))
+
+
 def logger(bed, rows):
     w = bed.seats.take("logger")
     kernel(bed, rows, w, "logger", files(bed.t))
     logger_heads(bed, rows, w)
+    logger_known(bed, rows, w)
     w.end()
     ends(bed, rows, "logger", more=[
         (wire.NOTICE, u32(99), u64(0), u64(0), text(""), text(""), text("")), (wire.COUNTS, u32(0xffffffff)),
@@ -613,12 +626,22 @@ def fleet_notes(bed, rows, f):
     def note(place=1, kind="revoked", id="rt-nobody", body="1.-"):
         return message(wire.NOTE, u64(place), text(kind), text(id), text(body))
 
+    def question(kind=wire.NOTES_ASK):
+        """The next of that kind, among what the controller says of itself."""
+        got = n.wire.next(5)
+        while got not in ("ended", None) and got[0] != kind:
+            got = n.wire.next(5)
+        return got
+
     def broken(name, *said):
         n.wire.send(message(wire.NOTES_UP))
-        n.wire.next(5)
+        question()
         n.breaks(name, *said)
     t = bed.t
-    got = n.takes("another connection", asked, message(wire.NOTES_UP))
+    n.wire.send(message(wire.NOTES_UP))
+    got = question()
+    t.ok(asked(got), "%s: another connection is taken" % n.rows.seat, repr(got))
+    seat.taken.add((n.rows.seat, wire.NOTES_UP))
     number = got[1].u32()
     n.takes("a note", None, note())
     n.takes("the end of an answer", None, message(wire.NOTES_READ, u32(number), u8(0)))
@@ -632,7 +655,7 @@ def fleet_notes(bed, rows, f):
         return r.status
     t.eq(status(), 200, "a token is taken")
     n.wire.send(message(wire.NOTES_UP))
-    n.wire.next(5)
+    question()
     n.takes("a note of a sandbox of ours", None, note(id=mine["id"], body="1.0123456789abcdef"))
     t.ok(tap.wait_for(lambda: status() == 407, 5), "a revoked one is refused")
     broken("a letter that is none", note(id="rt-'"))
@@ -647,6 +670,16 @@ def fleet_notes(bed, rows, f):
     n.breaks("a hint with more behind", message(wire.NOTES_HINT, u8(1)))
     for kind in (wire.NOTE_PUT, wire.NOTES_ASK, wire.PENDING_APPROVAL, wire.KILL, wire.RUN, wire.RELOAD, 0):
         n.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
+
+    def shares(kind=0, amount=40, held=12, more=b""):
+        return message(wire.SHARES, u32(1), text("coder"), u8(kind), u32(3600), u64(amount), u64(held), more)
+    question(wire.SHARES_ASK)
+    n.takes("what this host holds", None, shares())
+    for name, said in (("shares that nobody asked for", [shares(), shares()]), ("shares of no kind", [shares(kind=99)]),
+                       ("shares above their limit", [shares(held=41)]), ("shares with more behind", [shares(more=u8(1))]),
+                       ("shares that are cut", [message(wire.SHARES, u32(2))])):
+        question(wire.SHARES_ASK)
+        n.breaks(name, *said)
 
 
 def fleet(bed, rows):

@@ -120,7 +120,7 @@ def bodies(t, p):
 def asks(box):
     """One request a scope: which answer says that it was let through."""
     return {"read": [("GET", BASE, None), ("GET", BASE + "/" + box, None), ("GET", "/v1/policies", None),
-                     ("GET", "/v1/status", None), ("GET", "/v1/events", None), ("GET", "/metrics", None),
+                     ("GET", "/v1/status", None), ("GET", "/v1/fleet", None), ("GET", "/v1/events", None), ("GET", "/metrics", None),
                      ("GET", "/v1/snapshots", None), ("GET", "/v1/volumes", None), ("GET", BASE + "/%s/exec" % box, None)],
             "sandboxes": [("PATCH", BASE + "/" + box, {"ttl": 500}), ("POST", BASE, {"policy": "none"}),
                           ("DELETE", BASE + "/sb-none", None), ("POST", BASE + "/sb-none/stop", {}),

@@ -141,6 +141,17 @@ def killed(t, nodes, db):
     t.ok(len(times) >= 2 * RATE, "and not much less", str(len(times)))
 
 
+def refuses(t, nodes, db):
+    """A database that refuses for a while and keeps the connection, as one that is not yet the primary."""
+    n = nodes[0]
+    db.sql("REVOKE INSERT, UPDATE ON durward_holder FROM fleet", "fleet")
+    t.ok(n.kill("fleet") and n.kill("dialer"), "its role and its dialer begin anew meanwhile")
+    t.ok(tap.wait_for(lambda: n.get("cut").status == 429, 8, 0.2), "a host that the database refuses holds nothing")
+    t.eq(n.get("free").status, 200, "and goes on otherwise")
+    db.sql("GRANT INSERT, UPDATE ON durward_holder TO fleet", "fleet")
+    t.ok(tap.wait_for(lambda: n.get("cut").status == 200, 8, 0.2), "it is asked again, over the same connection")
+
+
 def ended(t, nodes, db):
     """A host that ends gives back what it has not used."""
     n = nodes[2]
@@ -193,6 +204,7 @@ def main(t):
     t.part(secrets, t, nodes)
     t.part(cut_off, t, nodes)
     t.part(killed, t, nodes, db)
+    t.part(refuses, t, nodes, db)
     t.part(ended, t, nodes, db)
     t.part(refused, t, nodes)
 

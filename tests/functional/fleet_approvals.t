@@ -2,13 +2,17 @@
 """Approvals over a fleet, by a real PostgreSQL: a request that one host holds is shown and answered on each other host
 that its configuration names, once; whoever has the database, or a key that is not named, lets nothing go."""
 import concurrent.futures
+import http.client
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, fleet, postgres, tap  # noqa: E402
+from harness import client, durward, fleet, postgres, tap  # noqa: E402
 from harness.fleet import NOTED, OK, REVOKED  # noqa: E402
+
+sys.path.insert(0, os.path.join(durward.TOP, "sdk/python/src"))
+import durward as sdk  # noqa: E402
 
 
 class Held:
@@ -51,6 +55,16 @@ def everywhere_read(a, b):
     mark = a.issue()
     b.revoke(mark)
     return a.says_soon(mark, REVOKED)
+
+
+def answers(node):
+    try:
+        a = node.api()
+        a.ask("GET", "/v1/health")
+        a.close()
+        return True
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 def heard(served, held):
@@ -138,6 +152,16 @@ def held_cut_off(t, nodes, db, served):
     a.relay.join()
     t.eq((held.result(), heard(served, held)), (OK, 1), "connected again it takes the answer")
     t.ok(tap.wait_for(lambda: not seen(b, own.path), 5, 0.02), "and the others hear what became of the rest")
+    held = Held(a, "told", True)
+    tap.wait_for(lambda: seen(b, held.path), 3, 0.02)
+    b.relay.cut()
+    c = sdk.Durward(b.d.socket)
+    t.eq(c.approval(held.id).host, "a", "the client names the host that holds it")
+    t.eq(c.allow(held.id), sdk.Decision(held.id, "allowed", "a", False), "a host that is cut off says its answer: it is not taken yet")
+    t.ok(b.kill("controller") and held.waits(), "and its controller is killed before the database has it")
+    t.ok(tap.wait_for(lambda: answers(b), 10, 0.1), "another one is there")
+    b.relay.join()
+    t.eq((held.result(), heard(served, held)), (OK, 1), "what was told is said all the same")
     held = Held(a, "killed", True)
     tap.wait_for(lambda: seen(b, held.path), 3, 0.02)
     t.ok(a.kill("fleet") and b.kill("fleet"), "the roles are killed")

@@ -80,6 +80,14 @@ def log_of(folder):
     return sorted(glob.glob(os.path.join(folder, "audit-*.jsonl")))[-1]
 
 
+def refusing(t, db):
+    """A database that refuses for a while and keeps the connections, as one that is not yet the primary."""
+    here = "SELECT count(DISTINCT pid) FROM pg_stat_activity WHERE usename = 'fleet' AND state = 'idle' AND query <> ''"
+    t.ok(tap.wait_for(lambda: db.sql(here, "fleet").strip() == "3", 10, 0.1), "three hosts are connected, and may make no table")
+    t.eq(db.sql("SELECT count(*) FROM pg_class WHERE relname LIKE 'durward_%'", "fleet").strip(), "0", "there is none")
+    db.sql("GRANT CREATE ON SCHEMA public TO pg_database_owner", "fleet")
+
+
 def clean(t, hosts):
     for h in hosts:
         t.ok(h.agrees(), "%s hears of all three, and finds nothing wrong" % h.name, str(h.verify()))
@@ -175,6 +183,14 @@ def silent(t, hosts):
     t.ok(tap.wait_for(lambda: "silent" in found(a.verify(conf=short), "c"), 10, 0.3), "a host that says nothing any more is named",
          str(a.verify(conf=short)))
     t.eq([x for n in "ab" for x in found(a.verify(conf=short), n) if x == "silent"], [], "and no other")
+    b.d.stop()
+    a.d.stop()
+    t.ok(tap.wait_for(lambda: all("silent" in found(a.verify(conf=short), n) for n in NAMES), 10, 0.3),
+         "where all are silent, this host's own clock says so", str(a.verify(conf=short)))
+    heads = ",".join(os.path.join(h.d.audit_dir, "fleet.heads") for h in (a, b))
+    logs = ",".join("%s=%s" % (h.name, h.d.audit_dir) for h in hosts)
+    got = a.verify("--heads", heads, "--logs", logs, conf=short)
+    t.ok("silent" not in found(got, "a") + found(got, "b") and "silent" in found(got, "c"), "copies are as old as they are", str(got))
 
 
 def put_back(t, hosts):
@@ -220,8 +236,10 @@ def main(t):
            "CREATE DATABASE fleet OWNER fleet;" % PASSWORD)
     for h in hosts:
         h.made_key()
+    db.sql("REVOKE CREATE ON SCHEMA public FROM pg_database_owner, PUBLIC", "fleet")
     for h in hosts:
         h.begin(db, {x.name: x.key for x in hosts})
+    t.part(refusing, t, db)
     t.part(clean, t, hosts)
     t.part(copies, t, hosts)
     t.part(killed, t, hosts, db)

@@ -136,6 +136,29 @@ def killed(t, nodes, db):
     db.sql("GRANT DELETE ON durward_note TO fleet", "fleet")
 
 
+def lost(t, nodes, db):
+    """A database that forgets what it said was on disk, as an asynchronous replica that becomes primary: who has read it says it
+    again, so that a host that starts later knows it."""
+    a, b, c = nodes
+    token = b.issue()
+    b.d.stop()
+    a.revoke(token)
+    there = "SELECT count(*) FROM durward_note WHERE kind = 'revoked' AND id = '%s'" % token["id"]
+    mark = c.issue()
+    t.ok(tap.wait_for(lambda: db.sql(there, "fleet").strip() == "1", 5, 0.05), "a revocation is in the database")
+    a.revoke(mark)
+    t.ok(c.says_soon(mark, REVOKED), "and another host has read it")
+    a.d.stop()
+    db.sql("DELETE FROM durward_note WHERE kind = 'revoked'", "fleet")
+    b.d.serve()
+    t.ok(b.says_soon(token, OK), "the database has lost it: who starts now does not know it")
+    db.process.kill()
+    db.process.wait()
+    db.start()
+    t.ok(b.says_soon(token, REVOKED, 15), "another connection, and the host that knows it has said it again")
+    a.d.serve()
+
+
 def lies(t, nodes, db):
     """Whoever has the database can have tokens refused, and no more."""
     a = nodes[0]
@@ -184,6 +207,7 @@ def main(t):
     t.part(of_the_api, t, nodes)
     t.part(killed, t, nodes, db)
     t.part(cut_off, t, nodes)
+    t.part(lost, t, nodes, db)
     t.part(lies, t, nodes, db)
     t.part(secrets, t, nodes)
 

@@ -191,10 +191,11 @@ def asked(t, c, box):
             t.eq([(a.method, a.url, a.policy, a.sandbox) for a in found],
                  [("GET", "https://held.example.com/", "p", box.id)], "approvals: what waits")
             t.eq(c.approval(found[0].id), found[0], "one of them")
-            getattr(c, word)(found[0].id)
-            t.eq(answer.result().text, status, word)
+            t.eq(getattr(c, word)(found[0].id), durward.Decision(found[0].id, {"deny": "denied", "allow": "allowed"}[word], None, True), "an answer")
+            t.eq((answer.result().text, found[0].host), (status, None), word)
             kind(t, refused(c.deny, found[0].id), durward.NotFound, "not_found", "it is decided once")
     t.eq(c.approvals(), [], "none is left")
+    t.eq(c.fleet(), durward.Fleet(None, False, None, None, ()), "a host in no fleet")
 
 
 def kept(t, box):
@@ -432,7 +433,7 @@ def awaited(t, path, box):
         async with c.create("p", auto_resume=False) as b:
             t.eq((await b.exec("echo in")).text, "in\n", "async with create(): without await")
             await b.stop()
-            t.eq(((await b.resume()).state, (await c.status())["sandboxes"] != []), ("running", True), "async: stop, resume")
+            t.eq(((await b.resume()).state, (await c.status())["sandboxes"] != [], (await c.fleet()).hosts), ("running", True, ()), "async: stop, resume")
             await b.snapshot("as")
             async with b.fork() as f:
                 t.eq((f.info.parent, (await f.restore("as")).snapshot), (b.id, "as"), "async: fork, snapshot, restore")

@@ -101,11 +101,18 @@ struct said {
     char kind[NOTE_KIND_MAX + 1], id[NOTE_ID_MAX + 1], body[4096], digest[65];
 };
 
+static void digest_of(struct slice text, char to[65])
+{
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+    SHA256((const unsigned char *)text.p, text.n, hash);
+    for (size_t i = 0; i < sizeof hash; i++)
+        snprintf(to + 2 * i, 3, "%02x", hash[i]);
+}
+
 static bool hear_note(struct seats *s, struct said *n)
 {
     struct msg m;
     uint32_t number, seconds;
-    unsigned char hash[SHA256_DIGEST_LENGTH];
     if (!heard(&s->w, s->w.role, W_NOTE_PUT, &m))
         return false;
     CU_ASSERT(msg_get_u32(&m, &number) == 0 && msg_get_str(&m, n->kind, sizeof n->kind) == 0 &&
@@ -113,9 +120,7 @@ static bool hear_note(struct seats *s, struct said *n)
               msg_get_str(&m, n->body, sizeof n->body) == 0 && msg_get_u32(&m, &seconds) == 0);
     msg_done(&m);
     say_kept(&s->w, number, 1);
-    SHA256((const unsigned char *)n->body, strlen(n->body), hash);
-    for (size_t i = 0; i < sizeof hash; i++)
-        snprintf(n->digest + 2 * i, 3, "%02x", hash[i]);
+    digest_of(slice_str(n->body), n->digest);
     return true;
 }
 
@@ -231,24 +236,36 @@ static void on_end(void *arg UNUSED, enum fleet_answer end)
     said_end = (int)end;
 }
 
-/* b holds it, and it is answered here; skew: b's clock is so much behind ours. */
-static uint32_t answer_here(struct seats *s, bool allow, int skew)
+static time_t begun; /* the same text, whenever it is made */
+
+static json_t *answer_text(const struct seats *s UNUSED, int skew)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "sandbox", "sb-1",
+                     "policy", "coder", "method", "GET", "url", "https://x/", "query", "", "rule",
+                     "ask", "credential", "", "content_type", "", "created",
+                     (json_int_t)begun - skew, "expires", (json_int_t)begun + 60 - skew);
+}
+
+static void say_asked(struct seats *s, int skew)
 {
     struct buf text;
-    struct msg m;
-    struct err err = {0};
-    uint32_t number = 0;
-    json_t *v =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "sandbox", "sb-1", "policy",
-                  "coder", "method", "GET", "url", "https://x/", "query", "", "rule", "ask",
-                  "credential", "", "content_type", "", "created", (json_int_t)time(NULL) - skew,
-                  "expires", (json_int_t)time(NULL) + 60 - skew);
+    json_t *v = answer_text(s, skew);
     buf_init(&text, NOTE_BODY_MAX);
     CU_ASSERT_EQUAL(fleet_seal_put(s->b, "asked", "ap-bbbbbbbb", v, &text), 0);
     CU_ASSERT_EQUAL(buf_append(&text, "", 1), 0);
     tell(s, "asked", "ap-bbbbbbbb", (const char *)buf_data(&text));
     buf_free(&text);
     json_decref(v);
+}
+
+/* b holds it, and it is answered here; skew: b's clock is so much behind ours. */
+static uint32_t answer_here(struct seats *s, bool allow, int skew)
+{
+    struct msg m;
+    struct err err = {0};
+    uint32_t number = 0;
+    begun = time(NULL);
+    say_asked(s, skew);
     said_end = -1;
     CU_ASSERT_EQUAL(fleet_approvals_answer(s->w.c.fleet_approvals, "ap-bbbbbbbb", allow, "us",
                                            on_end, NULL, &err),
@@ -269,6 +286,77 @@ static void test_other_word(void)
     CU_ASSERT(number != 0);
     say_kept(&s.w, number, 0);
     CU_ASSERT_EQUAL(said_end, FLEET_ANSWER_OTHER);
+    close_seats(&s);
+}
+
+/* The holder's word on how it ended, with the key of whose answer that was. */
+static void end(struct seats *s, const char *how, const char *by)
+{
+    struct buf text;
+    json_t *asked = answer_text(s, 120);
+    char digest[65];
+    buf_init(&text, NOTE_BODY_MAX);
+    CU_ASSERT_EQUAL(fleet_seal_put(s->b, "asked", "ap-bbbbbbbb", asked, &text), 0);
+    digest_of(buf_slice(&text), digest);
+    buf_clear(&text);
+    json_decref(asked);
+    json_t *v = json_pack("{s:s, s:s, s:s}", "asked", digest, "end", how, "by", by);
+    CU_ASSERT_EQUAL(fleet_seal_put(s->b, "ended", "ap-bbbbbbbb", v, &text), 0);
+    CU_ASSERT_EQUAL(buf_append(&text, "", 1), 0);
+    tell(s, "ended", "ap-bbbbbbbb", (const char *)buf_data(&text));
+    buf_free(&text);
+    json_decref(v);
+}
+
+/* Whoever answered is told that it was so only if it was his word, and that one. */
+static void test_ends(void)
+{
+    static const struct {
+        const char *end;
+        bool ours;
+        enum fleet_answer told;
+    } rows[] = {{"denied", true, FLEET_ANSWER_TAKEN},
+                {"allowed", true, FLEET_ANSWER_OTHER}, /* another word of this host's */
+                {"denied", false, FLEET_ANSWER_OTHER},
+                {"over", true, FLEET_ANSWER_OTHER}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct seats s;
+        open_seats(&s);
+        struct fleet_seal *own = seal_of(s.keys[0]);
+        CU_ASSERT(answer_here(&s, false, 120) != 0);
+        end(&s, rows[i].end, fleet_seal_key(rows[i].ours ? own : s.c));
+        CU_ASSERT_EQUAL(said_end, (int)rows[i].told);
+        fleet_seal_free(own);
+        close_seats(&s);
+    }
+}
+
+/* What somebody was told is said is said, whatever becomes of this process; once. */
+static void test_durable(void)
+{
+    struct seats s;
+    struct said n;
+    struct err err = {0};
+    open_seats(&s);
+    CU_ASSERT(answer_here(&s, true, 120) != 0);
+    fleet_approvals_free(s.w.c.fleet_approvals);
+    CU_ASSERT_EQUAL(said_end, FLEET_ANSWER_WAITS);
+    approvals_free(s.w.c.approvals);
+    end_notes(&s.w);
+    begin_notes(&s.w);
+    s.w.c.approvals = approvals_new(&s.w.c);
+    s.w.c.fleet_approvals = fleet_approvals_new(&s.w.c, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s.w.c.fleet_approvals);
+    say_asked(&s, 120);
+    CU_ASSERT_EQUAL(fleet_approvals_answer(s.w.c.fleet_approvals, "ap-bbbbbbbb", false, "us",
+                                           on_end, NULL, &err),
+                    -1);
+    CU_ASSERT_EQUAL(err.code, ERR_DENIED);
+    say_up(&s.w);
+    CU_ASSERT_FATAL(hear_note(&s, &n));
+    CU_ASSERT(strcmp(n.kind, "answered") == 0 && strncmp(n.id, "ap-bbbbbbbb-", 12) == 0);
+    say_up(&s.w);
+    CU_ASSERT_FALSE(hear_note(&s, &n));
     close_seats(&s);
 }
 
@@ -309,5 +397,7 @@ void tap_suites(void)
     CU_add_test(s, "answers", test_answers);
     CU_add_test(s, "shown", test_shown);
     CU_add_test(s, "another word of this host", test_other_word);
+    CU_add_test(s, "how it ended", test_ends);
+    CU_add_test(s, "an answer that was said", test_durable);
     CU_add_test(s, "many", test_many);
 }

@@ -1,6 +1,7 @@
 /* The controller's end of a fleet's notes, with a role that says what it likes: what waits is said
  * until it is kept, nothing is known before all was read, and a note can refuse and no more. */
 #include "fleet_bed.h"
+#include "fleet_said.h"
 #include "registry_internal.h"
 
 static int put(struct world *w, const char *id, bool durable)
@@ -246,6 +247,86 @@ static void test_made_up(void)
     close_world(&w);
 }
 
+/* Everything is read anew on another connection; rows: what is there. */
+static void read_all(struct world *w, const char *const *ids, size_t n)
+{
+    uint64_t after;
+    say_up(w);
+    uint32_t number = hear_ask(w, &after);
+    CU_ASSERT(number != 0 && after == 0);
+    for (size_t i = 0; i < n; i++)
+        say_note(w, i + 1, "revoked", ids[i], "99999999999.-");
+    say_read(w, number, 0);
+}
+
+/* How many are put, and kept; id: the last. */
+static int put_back(struct world *w, char id[NOTE_ID_MAX + 1])
+{
+    uint32_t number;
+    int n = 0;
+    char last[NOTE_ID_MAX + 1] = "";
+    while ((number = hear_put(w, id)) != 0) {
+        snprintf(last, sizeof last, "%s", id);
+        say_kept(w, number, NOTE_MINE);
+        n++;
+    }
+    snprintf(id, NOTE_ID_MAX + 1, "%s", last);
+    return n;
+}
+
+/* What is over makes room; what finds none is said once and no more. */
+static void test_room(void)
+{
+    char id[NOTE_ID_MAX + 1];
+    struct fleet_said *s = fleet_said_new();
+    for (int i = 0; i < FLEET_SAID_MAX; i++) {
+        snprintf(id, sizeof id, "rt-%d", i);
+        CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", id, SLICE("1.-"), 1000, 10), 0);
+    }
+    CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-0", SLICE("1.-"), 1000, 10), 0);
+    CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-x", SLICE("1.-"), 1009, 10), -1);
+    CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-x", SLICE("1.-"), 1010, 10), 0);
+    fleet_said_free(s);
+}
+
+/* A database may forget what it said was on disk: each host that knows it says it again. */
+static void test_lost(void)
+{
+    static const char *const ids[] = {"rt-read", "rt-own"};
+    struct world w;
+    uint64_t after;
+    char id[NOTE_ID_MAX + 1];
+    struct err err = {0};
+    open_world(&w);
+    read_all(&w, ids, 1);
+    CU_ASSERT_EQUAL(put(&w, "rt-own", true), 0);
+    CU_ASSERT_EQUAL(put_back(&w, id), 1);
+    read_all(&w, ids, 2);
+    CU_ASSERT_EQUAL(put_back(&w, id), 0); /* all is there */
+    struct msg m;
+    msg_init(&m, W_NOTES_HINT);
+    say(&w, &m);
+    uint32_t number = hear_ask(&w, &after);
+    CU_ASSERT(number != 0 && after == 2);
+    say_read(&w, number, 0);
+    CU_ASSERT_EQUAL(put_back(&w, id), 0); /* what came since: nothing */
+    read_all(&w, ids, 1);
+    CU_ASSERT(put_back(&w, id) == 1 && strcmp(id, "rt-own") == 0);
+    read_all(&w, NULL, 0);
+    CU_ASSERT_EQUAL(put_back(&w, id), 2);
+    CU_ASSERT(fleet_notes_put(w.c.fleet, "asked", "ap-a", SLICE("x"), 1, false, &err) == 0 &&
+              put_back(&w, id) == 1);
+    CU_ASSERT(fleet_notes_put(w.c.fleet, "asked", "ap-b", SLICE("x"), 60, false, &err) == 0 &&
+              put_back(&w, id) == 1);
+    CU_ASSERT(fleet_notes_put(w.c.fleet, "host", "k", SLICE("x"), 60, false, &err) == 0 &&
+              put_back(&w, id) == 1);
+    sleep(2);
+    fleet_notes_forget(w.c.fleet, "asked", "ap-b");
+    read_all(&w, ids, 2);
+    CU_ASSERT_EQUAL(put_back(&w, id), 0); /* over, not wanted any more, and said anew anyway */
+    close_world(&w);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("fleet_notes", NULL, NULL);
@@ -257,4 +338,6 @@ void tap_suites(void)
     CU_add_test(s, "a role that lies", test_role_lies);
     CU_add_test(s, "revocations", test_revocations);
     CU_add_test(s, "ids that are made up", test_made_up);
+    CU_add_test(s, "what the database lost", test_lost);
+    CU_add_test(s, "room for that", test_room);
 }

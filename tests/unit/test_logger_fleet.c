@@ -381,6 +381,74 @@ static void test_other_key(void)
     end_all();
 }
 
+/* What the logger told of each host. */
+static struct {
+    size_t n;
+    uint64_t number[HOSTS], seq[HOSTS];
+    char what[HOSTS][32];
+} told;
+
+static int on_told(void *arg UNUSED, struct msg *m)
+{
+    char host[FLEET_LINE_NAME + 1], text[512];
+    uint64_t heard;
+    uint32_t n;
+    if (m->type != W_FLEET_KNOWN)
+        return -1;
+    CU_ASSERT_EQUAL(msg_get_str(m, host, sizeof host), 0);
+    size_t i = host[0] == 'b';
+    told.what[i][0] = 0;
+    CU_ASSERT(msg_get_u64(m, &told.number[i]) == 0 && msg_get_u64(m, &told.seq[i]) == 0 &&
+              msg_get_u64(m, &heard) == 0 && msg_get_u32(m, &n) == 0);
+    for (uint32_t k = 0; k < n; k++)
+        CU_ASSERT(msg_get_str(m, told.what[i], sizeof told.what[i]) == 0 &&
+                  msg_get_str(m, text, sizeof text) == 0);
+    told.n++;
+    return msg_end(m);
+}
+
+static bool all_told(void *arg UNUSED)
+{
+    return told.n >= HOSTS;
+}
+
+static bool is_over(void *arg)
+{
+    return !journal_ready(arg);
+}
+
+/* For people, by the controller; no other role is told. */
+static void test_told(void)
+{
+    begin_all();
+    expect("a", "", 2, 0);
+    expect("b", "", 2, 0);
+    struct journal *j = rig_journal(&db.rig[0], ROLE_CONTROLLER, "", false);
+    journal_on_other(j, on_told, NULL);
+    told.n = 0;
+    CU_ASSERT_EQUAL(journal_ask_fleet(j), 0);
+    CU_ASSERT_TRUE(rig_until(db.rig[0].base, all_told, NULL));
+    CU_ASSERT(told.number[0] >= 2 && told.number[1] >= 1 && told.seq[0] > 0 && told.seq[1] > 0);
+    CU_ASSERT(told.what[0][0] == 0 && told.what[1][0] == 0);
+    size_t gone = row_of("a", 1);
+    memcpy(db.host[gone], "x", 2);
+    expect("a", "a", 1, DOUBT_MISSING);
+    told.n = 0;
+    CU_ASSERT_EQUAL(journal_ask_fleet(j), 0);
+    CU_ASSERT_TRUE(rig_until(db.rig[0].base, all_told, NULL));
+    CU_ASSERT_STRING_EQUAL(told.what[0], "missing");
+    CU_ASSERT_STRING_EQUAL(told.what[1], "");
+    journal_free(j);
+    j = rig_journal(&db.rig[0], ROLE_GATE, "box", false);
+    journal_on_other(j, on_told, NULL);
+    told.n = 0;
+    CU_ASSERT_EQUAL(journal_ask_fleet(j), 0);
+    CU_ASSERT(rig_until(db.rig[0].base, is_over, j) && told.n == 0);
+    journal_free(j);
+    memcpy(db.host[gone], "a", 2);
+    end_all();
+}
+
 void suite_logger_fleet(void)
 {
     CU_pSuite s = CU_add_suite("logger_fleet", NULL, NULL);
@@ -390,6 +458,7 @@ void suite_logger_fleet(void)
     CU_add_test(s, "a log that is gone", test_log_gone);
     CU_add_test(s, "a role that says what was not asked", test_unasked);
     CU_add_test(s, "a key that is not listed", test_other_key);
+    CU_add_test(s, "what is told to people", test_told);
 }
 
 void tap_suites(void)

@@ -2,7 +2,8 @@
 import { type Access, Where } from "./address.js";
 import { type Archive, exported, imported } from "./archive.js";
 import {
-  readApproval, readInfo, readSnapshot, readTemplate, readVolume, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
+  readApproval, readDecision, readFleet, readInfo, readSnapshot, readTemplate, readVolume, type Approval, type DaemonEvent, type Decision,
+  type Explanation, type Fleet, type Json, type LogConditions,
   type OnIdle, type OnSoftTtl, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Suppression, type SuppressOptions,
   type Template, type Verification, type Volume,
 } from "./models.js";
@@ -115,6 +116,11 @@ export class Durward {
     return this.#json("GET", "/v1/status");
   }
 
+  /** All hosts of the fleet, as this one knows them. `host` null: its configuration has none. */
+  async fleet(): Promise<Fleet> {
+    return readFleet(await this.#json("GET", "/v1/fleet"));
+  }
+
   /** Read the configuration again; BadRequest with what is wrong in it, and nothing is changed. */
   async reload(): Promise<void> {
     await this.#json("POST", "/v1/reload");
@@ -184,14 +190,15 @@ export class Durward {
     return readApproval(await this.#json("GET", "/v1/approvals/" + quoted(id)));
   }
 
-  /** The audit log names who said so. NotFound when somebody was faster, or it ended. */
-  async allow(id: string): Promise<void> {
-    await this.#json("POST", `/v1/approvals/${quoted(id)}/allow`);
+  /** The audit log names who said so. NotFound when somebody was faster, or it ended. Of another host's (`host`): Conflict
+   * when it was answered otherwise; `taken` false when that host has not taken the answer yet. */
+  async allow(id: string): Promise<Decision> {
+    return readDecision(await this.#json("POST", `/v1/approvals/${quoted(id)}/allow`));
   }
 
-  /** Its client is answered 403. NotFound when somebody was faster, or it ended. */
-  async deny(id: string): Promise<void> {
-    await this.#json("POST", `/v1/approvals/${quoted(id)}/deny`);
+  /** Its client is answered 403. The rest as `allow`. */
+  async deny(id: string): Promise<Decision> {
+    return readDecision(await this.#json("POST", `/v1/approvals/${quoted(id)}/deny`));
   }
 
   // ---- what was proposed to be allowed ----

@@ -5,7 +5,7 @@ export {
   BadRequest, Conflict, Denied, DurwardError, FileError, NotFound, NotRunning, Unavailable, Unsupported,
 } from "./errors.js";
 export type {
-  Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileEvent, FileResult, LogConditions, OnIdle,
+  Approval, DaemonEvent, Decision, Denial, Fleet, FleetHost, FleetLog, FleetShare, ExecEvent, ExecResult, Explanation, FileEntry, FileEvent, FileResult, LogConditions, OnIdle,
   OnSoftTtl, Path, Preview,
   Proposal, Published,
   RunningExec, SandboxInfo, SandboxState, Service, Snapshot, Suppression, SuppressOptions, Template, Verification, Volume,

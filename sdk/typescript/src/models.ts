@@ -292,6 +292,68 @@ export interface Approval {
   readonly created: number;
   /** It is denied then. */
   readonly expires: number;
+  /** The host of the fleet that holds it; null: the one that was asked. */
+  readonly host: string | null;
+}
+
+/** What became of an answer. taken false (the API's 202): it is said, and the host that holds the request has not taken it
+ * yet; that host may decide otherwise meanwhile. */
+export interface Decision {
+  readonly id: string;
+  readonly decision: "allowed" | "denied";
+  /** The host of the fleet that holds it; null: the one that was asked. */
+  readonly host: string | null;
+  readonly taken: boolean;
+}
+
+/** What a host holds of a budget of the fleet. */
+export interface FleetShare {
+  readonly policy: string;
+  /** As "requests 1000/h". */
+  readonly limit: string;
+  /** The limit, of all hosts together. */
+  readonly amount: number;
+  readonly held: number;
+}
+
+/** A host's audit log, by the heads that it signed. */
+export interface FleetLog {
+  readonly state: "agrees" | "doubted" | "unknown";
+  /** The number of the latest; 0: none. */
+  readonly head: number;
+  /** How long the log was then. */
+  readonly records: number;
+  readonly heard: number | null;
+  readonly ageSeconds: number | null;
+  readonly problems: readonly { readonly what: string; readonly text: string }[];
+}
+
+/** A host of the fleet. What it says of itself is null where nothing was read. */
+export interface FleetHost {
+  readonly host: string;
+  /** It is the one that was asked. */
+  readonly self: boolean;
+  readonly state: "connected" | "silent" | "unknown";
+  readonly why: string | null;
+  readonly heard: number | null;
+  readonly ageSeconds: number | null;
+  readonly version: string | null;
+  readonly uptimeSeconds: number | null;
+  readonly sandboxes: number | null;
+  /** Requests that wait for somebody's word. */
+  readonly held: number | null;
+  readonly shares: readonly FleetShare[] | null;
+  readonly sharesMore: number | null;
+  readonly log: FleetLog | null;
+}
+
+/** All hosts, as the one that was asked has read them `ageSeconds` ago; none of them was asked. */
+export interface Fleet {
+  readonly host: string | null;
+  readonly connected: boolean;
+  readonly read: number | null;
+  readonly ageSeconds: number | null;
+  readonly hosts: readonly FleetHost[];
 }
 
 /** What a policy says to a request. */
@@ -418,8 +480,25 @@ export function readApproval(v: Json): Approval {
   return {
     id: v.id, sandbox: v.sandbox, policy: v.policy, method: v.method, url: v.url, query: v.query, rule: v.rule,
     credential: v.credential, contentType: v.content_type, uploadBytes: v.upload_bytes, sequence: v.sequence,
-    created: v.created, expires: v.expires,
+    created: v.created, expires: v.expires, host: v.host ?? null,
   };
+}
+
+export function readDecision(v: Json): Decision {
+  return { id: v.id, decision: v.decision, host: v.host ?? null, taken: v.taken ?? true };
+}
+
+function readFleetHost(v: Json): FleetHost {
+  const l = v.log;
+  return {
+    host: v.host, self: v.this, state: v.state, why: v.why, heard: v.heard, ageSeconds: v.age_seconds, version: v.version,
+    uptimeSeconds: v.uptime_seconds, sandboxes: v.sandboxes, held: v.held, shares: v.shares, sharesMore: v.shares_more,
+    log: l && { state: l.state, head: l.head, records: l.records, heard: l.heard, ageSeconds: l.age_seconds, problems: l.problems },
+  };
+}
+
+export function readFleet(v: Json): Fleet {
+  return { host: v.host, connected: v.connected, read: v.read, ageSeconds: v.age_seconds, hosts: v.hosts.map(readFleetHost) };
 }
 
 export function bytesOf(text: string, encoding: string): Uint8Array {

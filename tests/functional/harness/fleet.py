@@ -1,4 +1,7 @@
 """Hosts of a fleet on one machine: each has a daemon and a way of its own to the database, which can be cut."""
+import base64
+import hashlib
+import json
 import os
 import signal
 import socket
@@ -89,12 +92,13 @@ def prepare(db):
 
 class Node(Host):
     """One whose listeners take tokens, and whose policy asks."""
+    rules = [{"ask": NOTED + "/ask/**"}, {"allow": NOTED + "/**"}]
 
     def begin(self, db, served, **more):
         d = self.d
         self.join(db, **more)
         d.origin(NOTED, served)
-        d.policy("coder", [{"ask": NOTED + "/ask/**"}, {"allow": NOTED + "/**"}])
+        d.policy("coder", list(self.rules))
         self.bound = "127.0.0.1:%d" % nginx.free_port()
         d.listen += [{"http": self.at}, {"http": self.bound, "policy": "coder"}]
         _, self.access = d.reachable_from_elsewhere(nginx.free_port())
@@ -127,14 +131,28 @@ class Node(Host):
         return wait_for(lambda: self.says(identity) == want, seconds, 0.02)
 
 
-def noted(t, **more):
-    """Three of these, their database, and the origin that all of them reach; None: there can be no database."""
-    nodes = [Node(t, 0)]
+def noted(t, kind=Node, **more):
+    """Three of these, their database, and the origin that all of them reach."""
+    nodes = [kind(t, 0)]
     ca = nodes[0].d.ca
-    nodes += [Node(t, i, ca) for i in (1, 2)]
+    nodes += [kind(t, i, ca) for i in (1, 2)]
     db = postgres.Postgres(t, ca, "pg", DB)
     prepare(db)
     served = origin.Origin(t, ca, NOTED, lambda req, conn: conn.reply(req, 200, b"ok"))
     for n in nodes:
         n.begin(db, served, **more)
     return nodes, db, served
+
+
+def introduce(nodes, names, **more):
+    """Started again as a, b, c: each knows the keys of those that `names` has for it. With `every` in more, each one's log is
+    held against what it said."""
+    keys, logs = {}, {}
+    for name, n in zip("abc", nodes):
+        n.fleet_key = keys[name] = json.loads(n.d.command("status", "--json", "--socket", n.d.socket).stdout)["fleet_key"]
+        n.key = hashlib.sha256(base64.b64decode(n.fleet_key)).hexdigest()[:16]
+        logs[name] = json.loads(n.d.command("audit", "verify", "--json", "-c", n.d.conf).stdout)["key"]
+    for name, n, known in zip("abc", nodes, names):
+        n.d.extra["fleet"].update(more, hosts={x: keys[x] for x in known}, **({"host": name, "logs": logs} if "every" in more else {}))
+        n.d.stop()
+        n.d.serve()

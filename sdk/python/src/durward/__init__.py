@@ -14,6 +14,7 @@ from .errors import (
 )
 from .models import (
     Approval,
+    Decision,
     Denial,
     Event,
     ExecOutput,
@@ -22,6 +23,11 @@ from .models import (
     FileEntry,
     FileEvent,
     FileResult,
+    Fleet,
+    FleetHost,
+    FleetLog,
+    FleetProblem,
+    FleetShare,
     Identity,
     Preview,
     Published,
@@ -35,8 +41,8 @@ from .models import (
 )
 
 __all__ = [
-    "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
+    "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Decision", "Denial", "Denied", "Durward",
     "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
-    "FileEvent", "FileResult", "Identity", "NotFound", "NotRunning", "Preview", "Published", "RunningExec",
+    "FileEvent", "FileResult", "Fleet", "FleetHost", "FleetLog", "FleetProblem", "FleetShare", "Identity", "NotFound", "NotRunning", "Preview", "Published", "RunningExec",
     "Sandbox", "SandboxInfo", "Service", "Snapshot", "Template", "Unavailable", "Unsupported", "Volume", "VolumeMount",
 ]

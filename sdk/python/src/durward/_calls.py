@@ -14,11 +14,13 @@ from ._http import request
 from .errors import DurwardError, FileError, Unavailable
 from .models import (
     Approval,
+    Decision,
     Event,
     ExecResult,
     Explanation,
     FileEntry,
     FileResult,
+    Fleet,
     Identity,
     Preview,
     RunningExec,
@@ -121,6 +123,10 @@ def status() -> Call[dict[str, Any]]:
     return Call("GET", "/v1/status", _dict)
 
 
+def fleet() -> Call[Fleet]:
+    return Call("GET", "/v1/fleet", lambda b: Fleet.read(json.loads(b)))
+
+
 def reload() -> Call[None]:
     return Call("POST", "/v1/reload", _nothing)
 
@@ -182,9 +188,9 @@ def approval(aid: str) -> Call[Approval]:
     return Call("GET", "/v1/approvals/" + quote(aid, safe=""), lambda b: Approval.read(json.loads(b)))
 
 
-def decide(aid: str, allow: bool) -> Call[None]:
+def decide(aid: str, allow: bool) -> Call[Decision]:
     return Call("POST", "/v1/approvals/%s/%s" % (quote(aid, safe=""), "allow" if allow else "deny"),
-                _nothing)
+                lambda b: Decision.read(json.loads(b)))
 
 
 def proposals() -> Call[list[dict[str, Any]]]:

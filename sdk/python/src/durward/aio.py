@@ -18,6 +18,7 @@ from .client import as_connection_error, as_file_error, audit_record, ended_earl
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
+    Decision,
     Event,
     ExecOutput,
     ExecResult,
@@ -25,6 +26,7 @@ from .models import (
     FileEntry,
     FileEvent,
     FileResult,
+    Fleet,
     Identity,
     Preview,
     RunningExec,
@@ -182,6 +184,10 @@ class AsyncDurward:
         """Roles, listeners and sandboxes, as the API's document has them."""
         return await self._do(_calls.status())
 
+    async def fleet(self) -> Fleet:
+        """All hosts of the fleet, as this one knows them. `host` None: its configuration has none."""
+        return await self._do(_calls.fleet())
+
     async def reload(self) -> None:
         """Read the configuration again; BadRequest with what is wrong in it, and nothing is changed."""
         await self._do(_calls.reload())
@@ -252,13 +258,15 @@ class AsyncDurward:
         """One that waits; NotFound when it was decided or ended."""
         return await self._do(_calls.approval(approval_id))
 
-    async def allow(self, approval_id: str) -> None:
-        """The audit log names who said so. NotFound when somebody was faster, or it ended."""
-        await self._do(_calls.decide(approval_id, True))
+    async def allow(self, approval_id: str) -> Decision:
+        """The audit log names who said so. NotFound when somebody was faster, or it ended. Of another host's (`host`):
+        Conflict when it was answered otherwise; `taken` False when that host has not taken the answer yet."""
+        return await self._do(_calls.decide(approval_id, True))
 
-    async def deny(self, approval_id: str) -> None:
-        """Its client is answered 403. NotFound when somebody was faster, or it ended."""
-        await self._do(_calls.decide(approval_id, False))
+    async def deny(self, approval_id: str) -> Decision:
+        """Its client is answered 403. NotFound when somebody was faster, or it ended. Of another host's (`host`):
+        Conflict when it was answered otherwise; `taken` False when that host has not taken the answer yet."""
+        return await self._do(_calls.decide(approval_id, False))
 
     # ---- what was proposed to be allowed ----
 

@@ -22,6 +22,7 @@ from ._http import HEAD_MAX, answer
 from .errors import BadRequest, Conflict, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
+    Decision,
     Event,
     ExecOutput,
     ExecResult,
@@ -29,6 +30,7 @@ from .models import (
     FileEntry,
     FileEvent,
     FileResult,
+    Fleet,
     Identity,
     Preview,
     RunningExec,
@@ -141,6 +143,10 @@ class Durward:
         """Roles, listeners and sandboxes, as the API's document has them."""
         return self._do(_calls.status())
 
+    def fleet(self) -> Fleet:
+        """All hosts of the fleet, as this one knows them. `host` None: its configuration has none."""
+        return self._do(_calls.fleet())
+
     def reload(self) -> None:
         """Read the configuration again; BadRequest with what is wrong in it, and nothing is changed."""
         self._do(_calls.reload())
@@ -211,13 +217,15 @@ class Durward:
         """One that waits; NotFound when it was decided or ended."""
         return self._do(_calls.approval(approval_id))
 
-    def allow(self, approval_id: str) -> None:
-        """The audit log names who said so. NotFound when somebody was faster, or it ended."""
-        self._do(_calls.decide(approval_id, True))
+    def allow(self, approval_id: str) -> Decision:
+        """The audit log names who said so. NotFound when somebody was faster, or it ended. Of another host's (`host`):
+        Conflict when it was answered otherwise; `taken` False when that host has not taken the answer yet."""
+        return self._do(_calls.decide(approval_id, True))
 
-    def deny(self, approval_id: str) -> None:
-        """Its client is answered 403. NotFound when somebody was faster, or it ended."""
-        self._do(_calls.decide(approval_id, False))
+    def deny(self, approval_id: str) -> Decision:
+        """Its client is answered 403. NotFound when somebody was faster, or it ended. Of another host's (`host`):
+        Conflict when it was answered otherwise; `taken` False when that host has not taken the answer yet."""
+        return self._do(_calls.decide(approval_id, False))
 
     # ---- what was proposed to be allowed ----
 

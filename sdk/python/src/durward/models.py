@@ -271,10 +271,98 @@ class Approval:
     sequence: int
     created: int
     expires: int  # it is denied then
+    host: str | None = None  # the host of the fleet that holds it; None: the one that was asked
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> Approval:
+        return cls(**{k: v[k] for k in cls.__dataclass_fields__ if k != "host"}, host=v.get("host"))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of an answer. taken False (the API's 202): it is said, and the host that holds the request has not
+    taken it yet; that host may decide otherwise meanwhile."""
+    id: str
+    decision: str  # allowed or denied
+    host: str | None = None  # the host of the fleet that holds it; None: the one that was asked
+    taken: bool = True
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Decision:
+        return cls(v["id"], v["decision"], v.get("host"), v.get("taken", True))
+
+
+@dataclass(frozen=True)
+class FleetShare:
+    """What a host holds of a budget of the fleet."""
+    policy: str
+    limit: str  # as "requests 1000/h"
+    amount: int  # the limit, of all hosts together
+    held: int
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> FleetShare:
         return cls(**{k: v[k] for k in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class FleetProblem:
+    what: str  # missing, forked, rolled_back, changed, unsigned, unknown
+    text: str
+
+
+@dataclass(frozen=True)
+class FleetLog:
+    """A host's audit log, by the heads that it signed."""
+    state: str  # agrees, doubted, unknown
+    head: int  # number of the latest; 0: none
+    records: int  # how long the log was then
+    heard: int | None
+    age_seconds: int | None
+    problems: tuple[FleetProblem, ...]
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> FleetLog:
+        return cls(v["state"], v["head"], v["records"], v["heard"], v["age_seconds"],
+                   tuple(FleetProblem(p["what"], p["text"]) for p in v["problems"]))
+
+
+@dataclass(frozen=True)
+class FleetHost:
+    """A host of the fleet. What it says of itself is None where nothing was read."""
+    host: str
+    this: bool  # the one that was asked
+    state: str  # connected, silent, unknown
+    why: str | None
+    heard: int | None
+    age_seconds: int | None
+    version: str | None
+    uptime_seconds: int | None
+    sandboxes: int | None
+    held: int | None  # requests that wait for somebody's word
+    shares: tuple[FleetShare, ...] | None
+    shares_more: int | None
+    log: FleetLog | None
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> FleetHost:
+        known = {k: v[k] for k in cls.__dataclass_fields__ if k not in ("shares", "log")}
+        return cls(**known, shares=None if v["shares"] is None else tuple(map(FleetShare.read, v["shares"])),
+                   log=None if v["log"] is None else FleetLog.read(v["log"]))
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All hosts, as the one that was asked has read them `age_seconds` ago; none of them was asked."""
+    host: str | None
+    connected: bool
+    read_at: int | None
+    age_seconds: int | None
+    hosts: tuple[FleetHost, ...]
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Fleet:
+        return cls(v["host"], v["connected"], v["read"], v["age_seconds"], tuple(map(FleetHost.read, v["hosts"])))
 
 
 @dataclass(frozen=True)

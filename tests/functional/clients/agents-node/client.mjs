@@ -146,8 +146,8 @@ behaviour("requests that wait for somebody; what a policy says; the audit log", 
     const [one] = await c.approvals({ wait: 20 });
     assert.deepEqual([one.method, one.url, one.policy, one.sandbox], ["GET", HELD, "other", held.id]);
     assert.deepEqual(await c.approval(one.id), one);
-    await c[word](one.id);
-    assert.equal((await answer).text, status);
+    assert.deepEqual(await c[word](one.id), { id: one.id, decision: word === "deny" ? "denied" : "allowed", host: null, taken: true });
+    assert.deepEqual([(await answer).text, one.host], [status, null]);
     await refused(c.allow(one.id), "NotFound", "not_found");
   }
   await held.delete();
@@ -156,6 +156,7 @@ behaviour("requests that wait for somebody; what a policy says; the audit log", 
   assert.deepEqual([(await c.explain("GET", HELD, "other")).decision, (await c.approvals()).length], ["ask", 0]);
   assert.ok(Object.keys(await c.policy("other")).length && (await c.metrics()).includes("durward_"));
   assert.ok((await c.status()).roles.length > 3);
+  assert.deepEqual(await c.fleet(), { host: null, connected: false, read: null, ageSeconds: null, hosts: [] });
   const log = await c.verifyLog();
   assert.ok(log.ok && log.records > 0 && log.files > 0 && log.problem === undefined, JSON.stringify(log));
   assert.ok((await c.queryLog({ kind: "lifecycle", limit: 3 })).length && (await c.exportCase({ kind: "lifecycle" })).durward_case === 1);

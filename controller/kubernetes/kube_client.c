@@ -487,14 +487,14 @@ int kube_listen(const struct kube *k, const struct kube_request *q, struct kube_
     return err_sys(err, "a watch");
 }
 
-bool kube_heard(struct kube_stream *s, struct buf *b, void (*on)(const json_t *event, void *arg),
-                void *arg)
+int kube_heard(struct kube_stream *s, struct buf *b, void (*on)(const json_t *event, void *arg),
+               void *arg)
 {
     for (;;) {
         read_events(b, on, arg);
         unsigned char *to = buf_reserve(b, 16 * 1024);
         if (to == NULL)
-            return false;
+            return -1;
         ERR_clear_error();
         int n = SSL_read(s->ssl, to, 16 * 1024);
         if (n <= 0) {

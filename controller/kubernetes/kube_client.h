@@ -59,10 +59,10 @@ bool kube_wait(struct kube_stream *list, size_t n, unsigned seconds);
 /* A watch whose events are wanted. status: of the answer's head; what came behind it is in b. */
 int kube_listen(const struct kube *k, const struct kube_request *q, struct kube_stream *s,
                 struct buf *b, int *status, struct err *err);
-/* All that has come of it, each event to `on` (NULL: one that is malformed). false: it has ended.
- */
-bool kube_heard(struct kube_stream *s, struct buf *b, void (*on)(const json_t *event, void *arg),
-                void *arg);
+/* All that has come of it, each event to `on` (NULL: one that is malformed). 1: it goes on; 0: it
+ * has ended; -1: an event is longer than there is room for. */
+int kube_heard(struct kube_stream *s, struct buf *b, void (*on)(const json_t *event, void *arg),
+               void *arg);
 
 /* A connection whose WebSocket has begun (RFC 6455, 4.1), of this subprotocol and no other. rest:
  * what came behind the answer's head; the caller's in either case. */

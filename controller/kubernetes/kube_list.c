@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#define OFF "disableCheck"
-#define OWN "disabledCheck" /* in our entry: it was on before */
+#define FROM "from" /* in our entry: what the list was made of */
+#define OFF  "disableCheck"
+#define OWN  "disabledCheck" /* in our entry: it was on before */
 
 static bool is_ours(const json_t *plugin)
 {
@@ -58,4 +59,32 @@ json_t *kube_list_with(const json_t *list, const json_t *entry, struct err *err)
     if (err->code == ERR_NONE)
         err_set(err, ERR_INTERNAL, "out of memory");
     return NULL;
+}
+
+static const json_t *from_of(const json_t *ours)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach(json_object_get(ours, "plugins"), i, one)
+    {
+        if (is_ours(one))
+            return json_object_get(one, FROM);
+    }
+    return NULL;
+}
+
+json_t *kube_list_made_of(const json_t *network, const json_t *ours, const json_t *entry,
+                          struct err *err)
+{
+    json_t *plain = kube_list_without(network, err), *own = plain ? json_deep_copy(entry) : NULL;
+    json_t *made = NULL;
+    if (own && json_object_set(own, FROM, plain) == 0) {
+        bool same = json_equal(from_of(ours), plain);
+        made = kube_list_with(same ? ours : plain, own, err);
+    } else if (err->code == ERR_NONE) {
+        err_set(err, ERR_INTERNAL, "out of memory");
+    }
+    json_decref(own);
+    json_decref(plain);
+    return made;
 }

@@ -16,6 +16,8 @@ enum {
     LATE_S = 5,        /* by us where the API server did not end it */
     LIST_S = 3600,     /* a list so old is made anew: the API server's data may have gone back */
     SHORT_S = 2,       /* one that ends sooner is not begun again at once */
+    LASTED_S = 60,     /* one that lasted so long was in order, whatever was before */
+    DOUBLED = 4,       /* times: the rest before one that could not be read is begun again */
     MIRRORS_MAX = 4,   /* waited for together */
     VERSION_MAX = 32,  /* bytes of a resourceVersion */
     KEY_MAX = 320,     /* NAMESPACE/NAME */
@@ -30,14 +32,21 @@ struct kube_mirror {
     struct kube_stream stream;
     struct buf in;
     int64_t began, listed;
+    int64_t again;   /* milliseconds: nothing is asked before */
+    unsigned failed; /* so often what came could not be read */
     bool changed;
 };
 
-static int64_t seconds(void)
+static int64_t milliseconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t seconds(void)
+{
+    return milliseconds() / 1000;
 }
 
 struct kube_mirror *kube_mirror_new(const struct kube_mirror_of *of)
@@ -142,11 +151,20 @@ static int put(struct kube_mirror *m, json_t *to, const json_t *object)
     return json_object_set_new(to, key, kept);
 }
 
+/* Of what is kept of an object; 0 where that is not kept. */
+static json_int_t generation_of(const struct kube_mirror *m, const json_t *object)
+{
+    char key[KEY_MAX];
+    const json_t *kept = key_of(object, key) == 0 ? json_object_get(m->items, key) : NULL;
+    return json_integer_value(json_object_get(json_object_get(kept, "metadata"), "generation"));
+}
+
 void kube_mirror_put(struct kube_mirror *m, const json_t *object)
 {
     bool had = m->changed;
+    json_int_t before = generation_of(m, object);
     (void)put(m, m->items, object);
-    m->changed = had;
+    m->changed = had || generation_of(m, object) != before;
 }
 
 static int apply(struct kube_mirror *m, const char *type, const json_t *object)
@@ -212,15 +230,32 @@ static int list_all(struct kube_mirror *m, const struct kube *k, struct err *err
 
 /* ---- watches ---- */
 
-static void end(struct kube_mirror *m)
+/* bad: by what nobody can read. What comes next may be the same, so it is asked for less and less
+ * often; the other mirrors go on meanwhile, and what is held stays. */
+static void end(struct kube_mirror *m, bool bad)
 {
-    static const struct timespec moment = {1, 0};
+    int64_t lasted = seconds() - m->began;
     kube_unwatch(&m->stream);
     buf_free(&m->in);
-    if (seconds() - m->listed >= LIST_S)
+    if (bad || seconds() - m->listed >= LIST_S)
         m->version[0] = '\0';
-    if (seconds() - m->began < SHORT_S)
-        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+    if (lasted >= LASTED_S)
+        m->failed = 0;
+    unsigned rest = m->failed ? 1u << m->failed : lasted < SHORT_S;
+    m->again = milliseconds() + (int64_t)rest * 1000;
+    if (!bad || m->failed == DOUBLED)
+        return;
+    m->failed++;
+    fprintf(stderr,
+            "durward-kubernetes: what comes of %.200s cannot be read: it is asked for again in %u "
+            "s\n",
+            m->of.path, rest);
+}
+
+/* It stays as it is until then. */
+static bool is_resting(const struct kube_mirror *m)
+{
+    return m->stream.fd < 0 && milliseconds() < m->again;
 }
 
 static int begin(struct kube_mirror *m, const struct kube *k, struct err *err)
@@ -255,41 +290,46 @@ static int64_t over(const struct kube_mirror *m)
 /* Whether it goes on. */
 static bool hear(struct kube_mirror *m)
 {
-    bool more = kube_heard(&m->stream, &m->in, on_event, m) && is_listed(m) && seconds() < over(m);
-    if (!more)
-        end(m);
-    return more;
+    int more = kube_heard(&m->stream, &m->in, on_event, m);
+    if (more > 0 && is_listed(m) && seconds() < over(m))
+        return true;
+    end(m, more < 0 || !is_listed(m));
+    return false;
 }
 
 int kube_mirror_sync(struct kube_mirror *m, const struct kube *k, struct err *err)
 {
     if (m->stream.fd >= 0)
         (void)hear(m); /* whoever failed with what was there has not waited */
+    m->changed = m->changed && !is_resting(m); /* who asks looks at all that is there */
+    if (is_resting(m))
+        return 0;
     if (m->stream.fd < 0 && !is_listed(m) && list_all(m, k, err) < 0)
         return -1;
     if (m->stream.fd < 0 && begin(m, k, err) < 0)
         return -1;
-    m->changed = false; /* who asks looks at all that is there */
+    m->changed = false;
     return 0;
 }
 
 bool kube_mirror_wait(struct kube_mirror *const *list, size_t n, unsigned limit)
 {
     struct pollfd p[MIRRORS_MAX];
-    int64_t last = seconds() + limit;
+    int64_t last = milliseconds() + (int64_t)limit * 1000;
     for (;;) {
         bool woken = false, all = true;
         for (size_t i = 0; i < n && i < MIRRORS_MAX; i++) {
             struct kube_mirror *m = list[i];
-            all = m->stream.fd >= 0 && hear(m) && all;
-            last = over(m) < last ? over(m) : last;
+            all = ((m->stream.fd >= 0 && hear(m)) || is_resting(m)) && all;
+            int64_t until = m->stream.fd >= 0 ? over(m) * 1000 : m->again;
+            last = until < last ? until : last;
             woken = woken || (m->of.wakes && m->changed);
             m->changed = m->changed && !m->of.wakes;
             p[i] = (struct pollfd){.fd = m->stream.fd, .events = POLLIN};
         }
-        int64_t left = last - seconds();
+        int64_t left = last - milliseconds();
         if (woken || !all || left <= 0)
             return woken;
-        (void)poll(p, n, (int)left * 1000);
+        (void)poll(p, n, (int)left);
     }
 }

@@ -30,7 +30,8 @@ struct kube_mirror_of {
 struct kube_mirror *kube_mirror_new(const struct kube_mirror_of *of);
 void kube_mirror_free(struct kube_mirror *m);
 
-/* Lists where that has to be, and watches where nothing is watched. */
+/* Lists where that has to be, and watches where nothing is watched. Where what comes of it could
+ * not be read it rests, longer each time up to 16 s, and what is held stays. */
 int kube_mirror_sync(struct kube_mirror *m, const struct kube *k, struct err *err);
 /* Until one that wakes has changed (true), one has to be synchronised again, or the time is over.
  * What comes of all of them is taken in meanwhile. */
@@ -40,7 +41,8 @@ bool kube_mirror_wait(struct kube_mirror *const *list, size_t n, unsigned second
 const json_t *kube_mirror_items(const struct kube_mirror *m);
 /* What is kept, as an array: a new reference. */
 json_t *kube_mirror_list(const struct kube_mirror *m);
-/* One that the API server has answered with: what the watch will say of it is no change. */
+/* One that the API server has answered with: what the watch will say of it is no change, but for
+ * another generation, which nobody here has looked at. */
 void kube_mirror_put(struct kube_mirror *m, const json_t *object);
 
 #endif

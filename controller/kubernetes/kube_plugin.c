@@ -33,8 +33,10 @@ enum {
     AGAIN_MS = 300,   /* while it is not in place */
     LOOK_MS = 10000,  /* while it is */
     ANSWER_MS = 5000, /* of the daemon */
-    HEAR_MS = 3000,   /* of the DaemonSet, at the end */
+    HEAR_MS = 5000,   /* of what takes Durward away, at the end */
     WITNESS_S = 1800, /* until it watches anew */
+    DOUBLED = 4,      /* times: a witness' rest where it fails */
+    LASTED_S = 60,    /* what lasted so long has not failed */
 };
 
 enum { HERE = '+', GONE = '-' };
@@ -124,7 +126,7 @@ static bool has_end(const char *name, const char *end)
     return n > k && strcmp(name + n - k, end) == 0;
 }
 
-/* The one that a runtime uses: the first by name. */
+/* The network's, which a runtime would use without us: the first by name but ours. */
 static int find(const struct kube_plugin *p, char to[PATH_BYTES], struct err *err)
 {
     char first[NAME_BYTES] = "";
@@ -134,17 +136,29 @@ static int find(const struct kube_plugin *p, char to[PATH_BYTES], struct err *er
     for (const struct dirent *e; (e = readdir(d)) != NULL;)
         if ((has_end(e->d_name, ".conflist") || has_end(e->d_name, ".conf") ||
              has_end(e->d_name, ".json")) &&
-            strlen(e->d_name) < NAME_BYTES && (!first[0] || strcmp(e->d_name, first) < 0))
+            strcmp(e->d_name, KUBE_LIST_FILE) != 0 && strlen(e->d_name) < NAME_BYTES &&
+            (!first[0] || strcmp(e->d_name, first) < 0))
             memcpy(first, e->d_name, strlen(e->d_name) + 1);
     closedir(d);
     if (!first[0])
         return err_set(err, ERR_UNREADY, "%s has no list of plugins yet", p->lists);
+    if (strcmp(first, KUBE_LIST_FILE) < 0)
+        return err_set(
+            err, ERR_PARSE,
+            "%s/%.100s is what the runtime uses: by name it comes before " KUBE_LIST_FILE, p->lists,
+            first);
     if (!has_end(first, ".conflist"))
         return err_set(err, ERR_PARSE,
                        "%s/%.100s is what the runtime uses, and it is one plugin: a list of "
                        "plugins is wanted (.conflist)",
                        p->lists, first);
     int n = snprintf(to, PATH_BYTES, "%s/%s", p->lists, first);
+    return n > 0 && n < PATH_BYTES ? 0 : err_set(err, ERR_LIMIT, "%.200s: too long", p->lists);
+}
+
+static int list_path(const struct kube_plugin *p, char to[PATH_BYTES], struct err *err)
+{
+    int n = snprintf(to, PATH_BYTES, "%s/" KUBE_LIST_FILE, p->lists);
     return n > 0 && n < PATH_BYTES ? 0 : err_set(err, ERR_LIMIT, "%.200s: too long", p->lists);
 }
 
@@ -161,11 +175,12 @@ static json_t *load(const char *path, struct err *err)
     return v;
 }
 
-static int store(const char *path, const json_t *v, struct err *err)
+/* like: whose mode it has. */
+static int store(const char *path, const char *like, const json_t *v, struct err *err)
 {
     struct stat st;
     char *text = json_dumps(v, JSON_INDENT(2));
-    int r = stat(path, &st) < 0 ? err_sys(err, "%s", path)
+    int r = stat(like, &st) < 0 ? err_sys(err, "%s", like)
             : text == NULL      ? err_set(err, ERR_INTERNAL, "out of memory")
                                 : kube_file_replace(path, slice_str(text), st.st_mode & 0777, err);
     free(text);
@@ -178,31 +193,46 @@ static json_t *entry(const struct kube_plugin *p)
                      "netns", p->netns, "kubelet", p->kubelet, "pods", p->pods);
 }
 
-static int list(const struct kube_plugin *p, bool write, struct err *err)
+/* The network's own as it is without us: an earlier version, or somebody by hand, put us there. */
+static int restore(const char *path, struct err *err)
 {
-    char path[PATH_BYTES];
-    if (find(p, path, err) < 0)
-        return -1;
-    json_t *had = load(path, err), *own = entry(p);
-    json_t *want = had ? kube_list_with(had, own, err) : NULL;
+    json_t *had = load(path, err), *want = had ? kube_list_without(had, err) : NULL;
     int r = want ? 0 : -1;
-    if (r == 0 && !json_equal(had, want)) {
-        r = write ? store(path, want, err)
-                  : err_set(err, ERR_UNREADY, "%s has no durward-cni at its end", path);
-        if (r == 0)
-            fprintf(stderr, "durward-kubernetes: durward-cni stands in %s\n", path);
-    } else if (r < 0 && err->code == ERR_PARSE) {
-        err_wrap(err, "%s", path);
-    }
+    if (r == 0 && !json_equal(had, want))
+        r = store(path, path, want, err);
     json_decref(had);
-    json_decref(own);
     json_decref(want);
     return r;
 }
 
-/* Nobody's pods are held up for a daemon that has never answered. Where it has, the entry does not
- * wait for it: after the node's start a network writes its list anew, and without its daemon the
- * plugin refuses what would have no gate without the plugin. */
+static int list(const struct kube_plugin *p, bool write, struct err *err)
+{
+    char path[PATH_BYTES], ours[PATH_BYTES];
+    struct err none = {0};
+    if (find(p, path, err) < 0 || list_path(p, ours, err) < 0)
+        return -1;
+    json_t *network = load(path, err), *had = load(ours, &none), *own = entry(p);
+    json_t *want = network ? kube_list_made_of(network, had, own, err) : NULL;
+    int r = want ? 0 : -1;
+    if (r == 0 && !json_equal(had, want)) {
+        r = write
+                ? store(ours, path, want, err)
+                : err_set(err, ERR_UNREADY, "%s is not %s with durward-cni behind it", ours, path);
+        if (r == 0)
+            fprintf(stderr, "durward-kubernetes: durward-cni stands in %s, which is %s else\n",
+                    ours, path);
+    } else if (r < 0 && err->code == ERR_PARSE) {
+        err_wrap(err, "%s", path);
+    }
+    json_decref(network);
+    json_decref(had);
+    json_decref(own);
+    json_decref(want);
+    return r == 0 && write ? restore(path, err) : r;
+}
+
+/* Nobody's pods are held up for a daemon that has never answered. Where it has, the list does not
+ * wait for it: without its daemon the plugin refuses what would have no gate without the plugin. */
 static int put_in(const struct kube_plugin *p, struct err *err)
 {
     if (!is_known(p) && daemon_answers(p, err) < 0)
@@ -219,28 +249,51 @@ int kube_plugin_check(const struct kube_plugin *p, struct err *err)
 int kube_plugin_remove(const struct kube_plugin *p, struct err *err)
 {
     char path[PATH_BYTES];
-    json_t *had = NULL, *want = NULL;
-    int r = find(p, path, err);
-    if (r == 0)
-        r = (had = load(path, err)) && (want = kube_list_without(had, err)) ? 0 : -1;
-    if (r == 0 && !json_equal(had, want))
-        r = store(path, want, err);
-    json_decref(had);
-    json_decref(want);
-    if (r < 0 || program_path(p, path, err) < 0) /* in a list without its file it stops all pods */
+    struct err none = {0};
+    if (list_path(p, path, err) < 0)
+        return -1;
+    if (unlink(path) < 0 && errno != ENOENT)
+        return err_sys(err, "%s", path);
+    if (find(p, path, &none) == 0 && restore(path, err) < 0)
+        return -1; /* in a list without its file it stops all pods */
+    if (program_path(p, path, err) < 0)
         return -1;
     return unlink(path) == 0 || errno == ENOENT ? 0 : err_sys(err, "%s", path);
 }
 
 /* ---- until the end ---- */
 
-static int path_of(const char *daemonset, const char *one, char to[PATH_BYTES], struct err *err)
+/* Durward is taken away where both are gone. A DaemonSet alone is deleted to be made anew as well,
+ * and until it is no pod may start without its gate. */
+enum { DAEMONSET, RIGHTS, SIGNS };
+
+struct sign {
+    char path[PATH_BYTES];       /* of the object, at the API server */
+    char watch[PATH_BYTES + 96]; /* of what becomes of it */
+    int from;                    /* where its witness says what it has heard */
+    char said;
+};
+
+static int sign_init(struct sign *s, int which, const char *daemonset, struct err *err)
 {
+    static const char *const kinds[SIGNS][2] = {{"apps/v1", "daemonsets"},
+                                                {"rbac.authorization.k8s.io/v1", "rolebindings"}};
     const char *slash = strchr(daemonset, '/');
     if (slash == NULL)
         return err_set(err, ERR_PARSE, "'%.100s' is not NAMESPACE/NAME", daemonset);
-    snprintf(to, PATH_BYTES, "/apis/apps/v1/namespaces/%.*s/daemonsets%s%.253s",
-             (int)(slash - daemonset), daemonset, one, slash + 1);
+    char base[PATH_BYTES - 256]; /* a name has 253 at most */
+    int n = snprintf(base, sizeof base, "/apis/%s/namespaces/%.*s/%s", kinds[which][0],
+                     (int)(slash - daemonset), daemonset, kinds[which][1]);
+    if (n < 0 || (size_t)n >= sizeof base)
+        return err_set(err, ERR_LIMIT, "'%.100s' is too long", daemonset);
+    snprintf(s->path, sizeof s->path, "%s/%.253s", base, slash + 1);
+    snprintf(s->watch, sizeof s->watch,
+             "%s?fieldSelector=metadata.name%%3D%.253s&watch=1&timeoutSeconds=%d"
+             "&resourceVersion=0", /* as the API server has it: of what seldom changes it may have
+                                      nothing newer to say when it is to be up to date */
+             base, slash + 1, WITNESS_S);
+    s->from = -1;
+    s->said = '\0';
     return 0;
 }
 
@@ -266,79 +319,100 @@ static void on_event(const json_t *event, void *arg)
         w->said = now;
 }
 
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 /* In a process of its own, for it may wait long and the list may not. It began to watch while it
  * was allowed to: whoever takes Durward away takes the account with it, and it still hears of it.
- */
+ * What fails is tried again less and less often. */
 static void witness(const struct kube *k, const char *path, int to)
 {
     struct witness w = {to, '\0'};
     struct timespec again = {.tv_nsec = 50 * 1000000};
-    for (;;) {
+    for (unsigned failed = 0;;) {
         struct err err = {0};
-        again.tv_sec = kube_follow(k, path, WITNESS_S + 30, on_event, &w, &err) < 0;
+        int64_t began = milliseconds();
+        bool bad = kube_follow(k, path, WITNESS_S + 30, on_event, &w, &err) < 0;
+        if (!bad || milliseconds() - began > LASTED_S * 1000)
+            failed = 0;
+        again.tv_sec = bad ? 1 << failed : 0;
+        failed += bad && failed < DOUBLED;
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &again, NULL);
     }
 }
 
-/* Where it says what it has heard. */
-static int begin_witness(const struct kube *k, const char *daemonset, struct err *err)
+static int begin_witness(struct sign *s, const struct kube *k, struct err *err)
 {
-    char one[PATH_BYTES], path[PATH_BYTES + 64];
     int ends_of[2];
-    if (path_of(daemonset, "?fieldSelector=metadata.name%3D", one, err) < 0)
-        return -1;
-    snprintf(path, sizeof path, "%s&watch=1&timeoutSeconds=%d", one, WITNESS_S);
     if (pipe2(ends_of, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_sys(err, "a pipe");
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(ends_of[0]);
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
-            witness(k, path, ends_of[1]);
+            witness(k, s->watch, ends_of[1]);
         _exit(1);
     }
     close(ends_of[1]);
-    if (pid > 0)
-        return ends_of[0];
-    close(ends_of[0]);
-    return err_sys(err, "fork");
+    s->from = ends_of[0];
+    return pid > 0 ? 0 : err_sys(err, "fork");
 }
 
-/* What the witness has heard last. It may hear it a little later than we are told to end. */
-static bool has_heard(int from)
+/* HERE or GONE; '\0': nobody says. That we may not ask is no sign: it is also so where rights or
+ * keys of the cluster are changed, and then pods would start without a gate. */
+static char ask_of(const struct kube *k, const char *path)
 {
-    struct pollfd p = {.fd = from, .events = POLLIN};
-    char said = '\0', text[4096];
-    for (int left = HEAR_MS; said != GONE && left > 0; left -= AGAIN_MS) {
-        ssize_t n = poll(&p, 1, AGAIN_MS) > 0 ? read(from, text, sizeof text) : 0;
-        if (n > 0)
-            said = text[n - 1];
-        else if (p.revents)
-            break;
-    }
-    return said == GONE;
-}
-
-/* That we may not ask is no sign: it is also so where rights or keys of the cluster are changed,
- * and then pods would start without a gate. */
-static bool is_taken_away(const struct kube *k, const char *daemonset, int from)
-{
-    char path[PATH_BYTES];
     struct err err = {0};
     json_t *said = NULL;
     int status = 0;
     struct kube_request q = {.method = "GET", .path = path};
-    if (path_of(daemonset, "/", path, &err) < 0 || kube_ask(k, &q, &status, &said, &err) < 0)
-        return false;
-    bool gone = status == 404 || (status == 200 && ends(said));
+    if (kube_ask(k, &q, &status, &said, &err) < 0)
+        return '\0';
+    char now = status == 404 ? GONE : status != 200 ? '\0' : ends(said) ? GONE : HERE;
     json_decref(said);
-    if (status != 401 && status != 403)
-        return gone;
-    gone = has_heard(from);
-    if (!gone)
-        fprintf(stderr, "durward-kubernetes: nobody says whether %s is there: durward-cni stays\n",
-                daemonset);
-    return gone;
+    return now;
+}
+
+/* What its witness has heard last. */
+static char heard(struct sign *s)
+{
+    char text[4096];
+    for (ssize_t n; (n = read(s->from, text, sizeof text)) > 0;)
+        s->said = text[n - 1];
+    return s->said;
+}
+
+static const char *word_of(char now)
+{
+    return now == GONE ? "is gone" : now == HERE ? "is there" : "cannot be asked for";
+}
+
+/* The witnesses may hear it a little later than we are told to end, and one of the two is gone
+ * before the other. */
+static bool is_taken_away(const struct kube *k, struct sign *signs)
+{
+    static const struct timespec again = {0, AGAIN_MS * 1000000};
+    int64_t end = milliseconds() + HEAR_MS;
+    char now[SIGNS];
+    do {
+        for (int i = 0; i < SIGNS; i++) {
+            now[i] = ask_of(k, signs[i].path);
+            if (i == DAEMONSET && now[i] == HERE)
+                return false; /* an update */
+            if (now[i] == '\0')
+                now[i] = heard(&signs[i]);
+        }
+        if (now[DAEMONSET] == GONE && now[RIGHTS] == GONE)
+            return true;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &again, NULL);
+    } while (milliseconds() < end);
+    fprintf(stderr, "durward-kubernetes: durward-cni stays: the DaemonSet %s, its RoleBinding %s\n",
+            word_of(now[DAEMONSET]), word_of(now[RIGHTS]));
+    return false;
 }
 
 static int watch(const struct kube_plugin *p)
@@ -378,21 +452,22 @@ static void keep(const struct kube_plugin *p, int ended)
 int kube_plugin_keep(const struct kube_plugin *p, const struct kube *k, const char *daemonset,
                      struct err *err)
 {
+    struct sign signs[SIGNS];
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
-    int fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    int fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), r = 0;
     if (fd < 0)
         return err_sys(err, "signals");
-    int from = begin_witness(k, daemonset, err);
-    bool gone = from >= 0 && (keep(p, fd), is_taken_away(k, daemonset, from));
+    for (int i = 0; r == 0 && i < SIGNS; i++)
+        r = sign_init(&signs[i], i, daemonset, err) < 0 || begin_witness(&signs[i], k, err) < 0 ? -1
+                                                                                                : 0;
+    bool gone = r == 0 && (keep(p, fd), is_taken_away(k, signs));
     close(fd);
-    if (from >= 0)
-        close(from);
     if (!gone)
-        return from < 0 ? -1 : 0;
+        return r;
     fprintf(stderr, "durward-kubernetes: %s is gone, and durward-cni goes with it\n", daemonset);
     return kube_plugin_remove(p, err);
 }

@@ -33,8 +33,9 @@ class Server:
     def __init__(self, t, d, policies, bindings, pods):
         self.objects = {"policies": policies, "policybindings": bindings}
         self.pods, self.told, self.pages, self.events, self.hung = pods, {}, [], [], threading.Event()
-        self.release, self.daemons, self.nodes, self.daemonset, self.said = threading.Event(), [], [], 200, []
-        self.followed, self.streams, self.missing = 0, {}, set()
+        self.release, self.daemons, self.nodes = threading.Event(), [], []
+        self.signs, self.said = {"daemonsets": 200, "rolebindings": 200}, {"daemonsets": [], "rolebindings": []}
+        self.followed, self.streams, self.missing, self.flood, self.newer = 0, {}, set(), set(), {}
         t.cleanup(self.release.set)
         self.origin = origin.Origin(t, d.ca, "localhost", self.answer)
         self.token, self.ca, self.uid = t.write("token", "t0ken"), d.ca.pem, "d-1"
@@ -50,8 +51,9 @@ class Server:
         conn.close_after = True
         query = dict(urllib.parse.parse_qsl(req.query))
         kind = req.path[len(API):].split("/")[0] if req.path.startswith(API) else None
-        if "watch" in query and "/daemonsets" in req.path:
-            self.follow(conn)
+        last = req.path.split("/")[-1]
+        if "watch" in query and last in self.signs:
+            self.follow(conn, self.said[last])
         elif "watch" in query:
             self.stream(conn, "daemons" if "labelSelector" in query else req.path.split("/")[-1])
         elif req.method == "PATCH" and self.missing & set(req.path.split("/")):
@@ -63,6 +65,7 @@ class Server:
         elif req.method == "PATCH":
             self.told.setdefault(req.path[len(API):], []).append(req.json()["status"])
             one = [x for x in self.objects[kind] if x["metadata"]["name"] == req.path.split("/")[-2]][0]
+            one.update(self.newer.pop(one["metadata"]["name"], {}))
             one["status"] = dict(one.get("status", {}), **req.json()["status"])
             conn.reply(req, 200, one)
         elif kind:
@@ -76,8 +79,8 @@ class Server:
             self.part(req, conn, query, self.nodes)
         elif req.path.endswith("/daemonsets"):
             conn.reply(req, 200, listed([{"metadata": {"name": "durward-node", "namespace": "durward-node", "uid": self.uid}}]))
-        elif "/daemonsets/" in req.path:
-            conn.reply(req, self.daemonset, {"metadata": {"uid": self.uid}})
+        elif req.path.split("/")[-2] in self.signs:
+            conn.reply(req, self.signs[req.path.split("/")[-2]], {"metadata": {"uid": self.uid}})
         elif "labelSelector" in query:
             self.part(req, conn, query, self.daemons)
         elif req.path.endswith("/pods"):
@@ -85,13 +88,13 @@ class Server:
         else:
             conn.reply(req, 200, {"metadata": {"uid": "u-1", "labels": {"a": "b"}}, "spec": {"serviceAccountName": "default"}})
 
-    def follow(self, conn):
-        """What becomes of the DaemonSet, as it comes to be said."""
+    def follow(self, conn, said):
+        """What becomes of the DaemonSet, or of its rights, as it comes to be said."""
         conn.head(200)
         self.followed += 1
         at = 0
         while not self.release.wait(0.02):
-            for kind, more in self.said[at:]:
+            for kind, more in said[at:]:
                 conn.send(json.dumps({"type": kind, "object": {"metadata": dict({"name": "durward-node"}, **more)}}).encode() + b"\n")
                 at += 1
 
@@ -103,6 +106,9 @@ class Server:
         """What is told from here on; a text END ends it."""
         at = len(self.streams.setdefault(kind, []))
         conn.head(200)
+        if kind in self.flood:
+            conn.send(b"{" + b" " * (17 << 20))
+            return
         while not self.release.wait(0.01):
             for text in self.streams[kind][at:]:
                 at += 1
@@ -177,6 +183,12 @@ def counts(t, d):
     s.tell("policies", ("DELETED", {"metadata": {"name": "q", "resourceVersion": "2"}}),
            ("MODIFIED", {"metadata": {"name": "late", "generation": 2, "resourceVersion": "3"}, "spec": {"rules": []}}))
     t.ok(tap.wait_for(lambda: any(x["observedGeneration"] == 2 for x in s.told.get("policies/late/status", [])), 10, 0.05), "an object that went before its status was written stops nothing", str(s.told))
+    p.kill()
+    s = Server(t, d, [{"metadata": {"name": "n", "generation": 1}, "spec": {"rules": []}}], [], [])
+    s.newer["n"] = {"metadata": {"name": "n", "generation": 2, "resourceVersion": "2"}, "spec": {"rules": [{"alow": "x"}]}}
+    p = s.start(t, "status", "--every", "60")
+    t.ok(tap.wait_for(lambda: (told("policies/n").get("observedGeneration"), told("policies/n").get("accepted")) == (2, "False"), 5, 0.02),
+         "a version that came while a status was written is judged at once", str(s.told))
     p.kill()
     s = Server(t, d, policies[:1], [binding("lost", "p", "lost")], 500)
     s.start(t, "status")
@@ -264,6 +276,24 @@ def objects(t, d):
     t.ok(tap.wait_for(lambda: "ns6" not in read()["namespaces"], 20, 0.05), "and what was too large is heard to go, with all else")
 
 
+def flooded(t, d):
+    """An event that is longer than any object may be comes again with each watch."""
+    s = Server(t, d, [{"metadata": {"name": "p", "generation": 1}, "spec": {"rules": []}}], [binding("b", "p", "one")], [])
+    s.flood.add("policies")
+    at = t.path("objects.json")
+    p = s.start(t, "node", "--pods", t.path("pods3.sock"), "--node", "n3")
+    watches = lambda: [r.time for r in s.origin.requests if "watch" in (r.query or "") and r.path.endswith("/policies")]  # noqa: E731
+    tap.wait_for(lambda: len(watches()) > 2, 15, 0.05)
+    s.tell("policybindings", ("ADDED", dict(binding("c", "p", "two"), metadata={"name": "c", "resourceVersion": "2", "creationTimestamp": "c"})))
+    t.ok(tap.wait_for(lambda: os.path.exists(at) and "two" in json.load(open(at))["namespaces"], 2, 0.02), "meanwhile what can be read counts at once", open(t.path("node.log")).read()[-500:])
+    at_s = watches()
+    t.ok(len(at_s) == 3 and at_s[1] - at_s[0] > 0.9 and at_s[2] - at_s[1] > 1.9, "an event above 16 MiB is asked for again less and less often", str(at_s))
+    s.flood.clear()
+    s.objects["policies"][0]["spec"]["rules"].append({"allow": "late.example.com"})
+    t.ok(tap.wait_for(lambda: "late.example.com" in open(at).read(), 12, 0.05), "and once it is gone all is as before")
+    p.kill()
+
+
 LABEL = "node-restriction.kubernetes.io/durward"
 
 
@@ -326,55 +356,113 @@ class Daemon(threading.Thread):
                 c.send(wire.message(wire.POD_DONE, wire.u8(0 if self.ready else 2), wire.text(""), wire.text(""), wire.u32(0)))
 
 
+class Node:
+    """A node's folders, its daemon, and what keeps the plugin there."""
+
+    def __init__(self, t, s):
+        self.t, self.s, self.bin, self.lists = t, s, t.mkdir("bin"), t.mkdir("lists")
+        self.network, self.other, self.ours = (os.path.join(self.lists, x) for x in ("10-net.conflist", "20-other.conflist", "0-durward.conflist"))
+        for path in (self.network, self.other):
+            self.write(path, NETWORK)
+            os.chmod(path, 0o640)
+        self.words = ["--bin", self.bin, "--lists", self.lists, "--socket", t.path("node.sock")]
+        self.daemon = Daemon(t.path("node.sock"))
+
+    def write(self, path, v):
+        self.t.write(os.path.relpath(path, self.t.tmp), json.dumps(v))
+
+    def start(self):
+        self.p = self.s.start(self.t, "plugin", *self.words)
+
+    def end(self):
+        self.p.terminate()
+        self.p.wait(10)
+
+    def types(self):
+        """Of the list that a runtime uses."""
+        first = sorted(x for x in os.listdir(self.lists) if x.endswith((".conf", ".conflist", ".json")))[0]
+        with open(os.path.join(self.lists, first)) as f:
+            return [x["type"] for x in json.load(f)["plugins"]]
+
+    def has(self):
+        return self.types()[-1] == "durward-cni"
+
+    def check(self):
+        return subprocess.run([PROGRAM, "plugin", "--check"] + self.words, stderr=subprocess.DEVNULL).returncode == 0
+
+    def wait(self, types):
+        return tap.wait_for(lambda: self.types() == types, 3, 0.01)
+
+
 def plugin(t, d):
-    """The plugin in a node's list: once the daemon answers, whoever writes the list anew, until the DaemonSet is gone."""
+    """The plugin in the list that a runtime uses: once the daemon answers, whatever others write, until Durward is taken away."""
     s = Server(t, d, [], [], [])
-    where, lists = t.mkdir("bin"), t.mkdir("lists")
-    at, other = os.path.join(lists, "10-net.conflist"), os.path.join(lists, "20-other.conflist")
-    for path in (at, other):
-        t.write(os.path.relpath(path, t.tmp), json.dumps(NETWORK), 0o640)
-    sock = t.path("node.sock")
-    daemon = Daemon(sock)
-    words = ["--bin", where, "--lists", lists, "--socket", sock]
-    p = s.start(t, "plugin", *words)
-    read = lambda: json.load(open(at))  # noqa: E731
-    has = lambda: read()["plugins"][-1]["type"] == "durward-cni"  # noqa: E731
-    check = lambda: subprocess.run([PROGRAM, "plugin", "--check"] + words, stderr=subprocess.DEVNULL).returncode == 0  # noqa: E731
-    t.ok(not tap.wait_for(has, 1.5, 0.05) and not check() and not os.listdir(where), "until the daemon has answered once all stays as it is")
-    daemon.ready = True
-    t.ok(tap.wait_for(has, 5, 0.02) and check(), "then the plugin stands in the list that the runtime uses")
-    t.eq((len(read()["plugins"]), read()["disableCheck"], os.stat(at).st_mode & 0o777, json.load(open(other))), (2, True, 0o640, NETWORK),
-         "behind the network's own, and no other list is touched")
-    t.write(os.path.relpath(at, t.tmp), json.dumps(NETWORK))
-    t.ok(tap.wait_for(has, 3, 0.01), "a list that is written anew gets it again")
-    p.terminate()
-    p.wait(10)
-    t.ok(has() and check(), "what ends while its DaemonSet is there leaves the list as it is")
-    daemon.ready = False
-    t.write(os.path.relpath(at, t.tmp), json.dumps(NETWORK))
-    p = s.start(t, "plugin", *words)
-    t.ok(tap.wait_for(has, 3, 0.01) and not check(), "after the node's start it is put in at once, before the daemon answers: bound pods wait")
-    daemon.ready = True
-    p.terminate()
-    p.wait(10)
-    os.unlink(where + "/durward-cni")
-    t.ok(not check(), "--check says when something is missing")
-    p = s.start(t, "plugin", *words)
-    t.ok(tap.wait_for(check, 10, 0.05), "it begins again")
-    s.daemonset = 403
-    s.said = [("ADDED", {})]
-    p.terminate()
-    p.wait(10)
-    t.ok(check(), "that it may not ask any more is no sign that the DaemonSet is gone")
-    for how, status, said in (("is deleted with the account", 401, ("DELETED", {})),
-                              ("is being deleted with the rights", 403, ("MODIFIED", {"deletionTimestamp": "now"})), ("is gone", 404, None)):
-        s.daemonset, s.said, had = status, [("ADDED", {})], s.followed
-        p = s.start(t, "plugin", *words)
-        tap.wait_for(lambda: check() and s.followed > had, 10, 0.05)
-        p.terminate()
-        s.said += [said] if said else []
-        p.wait(10)
-        t.eq((read(), os.listdir(where), sorted(os.listdir(lists))), (NETWORK, [], ["10-net.conflist", "20-other.conflist"]), "when the DaemonSet %s all is as before" % how)
+    n = Node(t, s)
+    read = lambda path: json.load(open(path))  # noqa: E731
+    n.start()
+    t.ok(not tap.wait_for(n.has, 1.5, 0.05) and not n.check() and not os.listdir(n.bin), "until the daemon has answered once all stays as it is")
+    n.daemon.ready = True
+    t.ok(tap.wait_for(n.has, 5, 0.02) and n.check(), "then the plugin stands in the list that the runtime uses")
+    ours = read(n.ours)
+    t.eq((n.types(), ours["name"], ours["disableCheck"], os.stat(n.ours).st_mode & 0o777, read(n.network), read(n.other)), (
+        ["bridge", "durward-cni"], "n", True, 0o640, NETWORK, NETWORK), "behind the network's own, in a list of its own name: the others are not touched")
+    mesh = [{"type": "mesh"}]
+    n.write(n.ours, dict(ours, plugins=ours["plugins"] + mesh))
+    t.ok(n.wait(["bridge", "mesh", "durward-cni"]), "what somebody puts into that list stays, in front of it", str(n.types()))
+    n.write(n.network, dict(NETWORK, plugins=[{"type": "ptp"}]))
+    t.ok(n.wait(["ptp", "durward-cni"]), "a network's list that is written anew is what it is made of", str(n.types()))
+    n.write(n.network, dict(NETWORK, plugins=NETWORK["plugins"] + [{"type": "durward-cni"}]))
+    t.ok(n.wait(["bridge", "durward-cni"]) and tap.wait_for(lambda: read(n.network) == NETWORK, 3, 0.01), "and where an earlier version put the plugin it is taken out", str(read(n.network)))
+    os.unlink(n.ours)
+    t.ok(tap.wait_for(n.has, 3, 0.01), "a list of ours that somebody takes away comes again")
+    n.write(os.path.join(n.lists, "!.conflist"), NETWORK)
+    t.ok(not n.check() and tap.wait_for(lambda: "comes before" in open(t.path("plugin.log")).read(), 5, 0.02), "--check and the program say where another is the one that the runtime uses")
+    os.unlink(os.path.join(n.lists, "!.conflist"))
+    n.end()
+    t.ok(n.has() and n.check(), "what ends while its DaemonSet is there leaves the list as it is")
+    n.write(n.network, dict(NETWORK, plugins=[{"type": "ptp"}]))
+    t.eq(n.types(), ["bridge", "durward-cni"], "a network that writes its list while nothing of Durward's runs, as where a node starts, takes nothing out")
+    for path in (n.network, n.other):
+        os.unlink(path)
+    n.start()
+    t.ok(not tap.wait_for(lambda: not n.has(), 1, 0.05) and not n.check(), "nor does one that takes its list away")
+    for path in (n.network, n.other):
+        n.write(path, NETWORK)
+    tap.wait_for(n.check, 5, 0.02)
+    n.end()
+    n.daemon.ready = False
+    os.unlink(n.ours)
+    n.start()
+    t.ok(tap.wait_for(n.has, 3, 0.01) and not n.check(), "after the node's start it is put in at once, before the daemon answers: bound pods wait")
+    n.daemon.ready = True
+    n.end()
+    os.unlink(n.bin + "/durward-cni")
+    t.ok(not n.check(), "--check says when something is missing")
+    t.part(taken_away, t, s, n)
+
+
+def taken_away(t, s, n):
+    """Both the DaemonSet and its rights, or the plugin stays."""
+    here, gone, ends = ("ADDED", {}), ("DELETED", {}), ("MODIFIED", {"deletionTimestamp": "now"})
+    for how, daemonset, rights, stays in (
+            ("nobody may ask any more", (403, None), (403, None), True), ("the DaemonSet alone is gone", (404, gone), (200, None), True),
+            ("both are deleted, with the account", (401, gone), (401, gone), False), ("one is being deleted, and the other was", (403, ends), (403, gone), False),
+            ("both are gone", (404, None), (404, None), False)):
+        s.signs.update(daemonsets=200, rolebindings=200)
+        for x in s.said:
+            s.said[x] = [here]
+        had = s.followed
+        n.start()
+        tap.wait_for(lambda: n.check() and s.followed > had + 1, 10, 0.05)
+        s.signs.update(daemonsets=daemonset[0], rolebindings=rights[0])
+        n.p.terminate()
+        s.said["daemonsets"] += [daemonset[1]] if daemonset[1] else []
+        s.said["rolebindings"] += [rights[1]] if rights[1] else []
+        n.p.wait(10)
+        want = (["bridge"] + (["durward-cni"] if stays else []), ["durward-cni"] if stays else [],
+                (["0-durward.conflist"] if stays else []) + ["10-net.conflist", "20-other.conflist"], NETWORK)
+        with open(n.network) as f:
+            t.eq((n.types(), os.listdir(n.bin), sorted(os.listdir(n.lists)), json.load(f)), want, "%s: %s" % (how, "the plugin stays" if stays else "all is as before"))
 
 
 def test(t):
@@ -383,8 +471,9 @@ def test(t):
     t.part(counts, t, d)
     t.part(queue, t, d)
     t.part(objects, t, d)
+    t.part(flooded, t, d)
     t.part(nodes, t, d)
     t.part(plugin, t, d)
 
 
-tap.run(test, timeout=90)
+tap.run(test, timeout=120)

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +25,8 @@ except ImportError:
     yaml = None
 
 DEPLOY = os.path.join(durward.TOP, "deploy/kubernetes")
+OWN = os.path.join(os.path.dirname(LIST), "0-durward.conflist")
+LEAK = 9999
 LABEL = "node-restriction.kubernetes.io/durward"
 PLUGIN = "/run/cni/bin/durward-cni"
 API = [{"name": "KUBERNETES_SERVICE_HOST", "value": NODE_IP}, {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}]
@@ -87,12 +90,21 @@ def volumes():
 
 
 def listed():
-    with open(LIST) as f:
+    """What the runtime uses, the first by name."""
+    where = os.path.dirname(LIST)
+    with open(os.path.join(where, sorted(x for x in os.listdir(where) if x.endswith(".conflist"))[0])) as f:
         return json.load(f)
 
 
 def has_plugin():
     return listed()["plugins"][-1]["type"] == "durward-cni"
+
+
+def network_writes(**more):
+    """As a network's installer does when it starts."""
+    with open(LIST + ".tmp", "w") as f:
+        json.dump(dict(NETWORK, plugins=[dict(NETWORK["plugins"][0], **more)]), f)
+    os.rename(LIST + ".tmp", LIST)
 
 
 def labelled(c):
@@ -191,19 +203,110 @@ def secret_outside(t, s, c):
 
 def rewritten(t, c):
     """The network's installer writes its list anew, as it does when it starts."""
-    had = open(LIST).read()
-    with open(LIST + ".tmp", "w") as f:
-        json.dump(NETWORK, f)
-    os.rename(LIST + ".tmp", LIST)
-    t.ok(tap.wait_for(has_plugin, 5, 0.01), "a list that is written anew gets the plugin again", says(c))
-    t.eq(open(LIST).read(), had, "as it was")
+    watched = Watched()
+    network_writes(mtu=1400)
+    t.ok(tap.wait_for(lambda: listed()["plugins"][0].get("mtu") == 1400, 5, 0.01), "what a network writes anew is what pods have", says(c))
+    network_writes()
+    t.ok(tap.wait_for(lambda: "mtu" not in listed()["plugins"][0], 5, 0.01), "and again", says(c))
+    t.ok(watched.end() == 0 and watched.looked > 5, "with the plugin behind it throughout", watched.looked)
+    had = open(OWN).read()
     pids = [p for p, _ in tap.descendants() if b"\0plugin\0" in open("/proc/%d/cmdline" % p, "rb").read()]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # the second ends with the first
             os.kill(pid, signal.SIGKILL)
     t.ok(pids and tap.wait_for(lambda: labelled(c) and c.kubectl("get", "pods", "-n", "durward-node", "-o", "jsonpath={.items[0].status.containerStatuses[*].ready}")[1]
                                == "true true true", 60, 0.3), "kill -9 of what keeps it: it starts again", says(c))
-    t.eq(open(LIST).read(), had, "and nothing is in the list twice")
+    t.eq((open(OWN).read(), json.load(open(LIST))), (had, NETWORK), "and nothing is in the list twice")
+
+
+class Leak(threading.Thread):
+    """A listener on the node, where no pod of a gate's comes."""
+
+    def __init__(self, t):
+        super().__init__(daemon=True)
+        self.came, self.socket = [], socket.create_server((NODE_IP, LEAK), backlog=64)
+        t.cleanup(self.socket.close)
+        self.start()
+
+    def quiet(self):
+        self.came.clear()
+        time.sleep(1)  # in which nobody comes
+        return not self.came
+
+    def run(self):
+        while True:
+            try:
+                c, peer = self.socket.accept()
+            except OSError:
+                return
+            self.came.append(peer)
+            c.close()
+
+
+KNOCK = "while :; do nc -w 1 %s %d </dev/null; sleep 0.1; done" % (NODE_IP, LEAK)
+
+
+def booted(t, c):
+    """A node that starts: its kubelet starts pods anew as soon as a list of plugins is there, the network writes its own, and Durward comes
+    last of all."""
+    leak = Leak(t)
+    stranger = Pod(c, "open", "stranger", volume=False, container={"command": ["/bin/sh", "-c", KNOCK], "readinessProbe": None})
+    stranger.create()
+    t.ok(tap.wait_for(lambda: leak.came, 60, 0.1), "a pod without a gate reaches the node", c.events("open"))
+    theirs = stranger.address()
+    stranger.delete()
+    pod = agent(c, "knocks")
+    pod.object["spec"]["containers"][0].update(command=["/bin/sh", "-c", KNOCK], readinessProbe=None)
+    pod.create()
+    t.ok(pod.ready(60) and tap.wait_for(lambda: works(pod), 20, 0.3), "one with a gate has the credential", c.events("agents"))
+    tap.wait_for(leak.quiet, 30, 0.1)
+    t.ok(pod.address() != theirs, "which has another address")
+    held_back(c, True)
+    c.crash()
+    network_writes()
+    t.ok(labelled(c), "the node starts anew within seconds, so that it has its label")
+    c.start_containerd()
+    c.begin_kubelet()
+    t.ok(tap.wait_for(lambda: "does not answer" in c.events("agents"), 60, 0.3), "until Durward runs there a bound pod does not start, and its event says why",
+         c.events("agents")[-1500:])
+    network_writes(mtu=1400)
+    time.sleep(2)  # in which nothing is to happen
+    t.eq((len(leak.came), pod.processes()), (0, []), "it does not start without a gate either, whatever list the network has written")
+    held_back(c, False)
+    t.ok(tap.wait_for(lambda: labelled(c) and works(pod), 120, 0.5), "then it has its gate again", says(c))
+    t.eq(leak.came, [], "0 connections past it")
+    network_writes()
+    pod.delete()
+
+
+def held_back(c, back):
+    """The image of Durward's own, on the node: without it nothing of Durward's starts."""
+    name = "localhost/durward:1"
+    if back:
+        subprocess.run(["ctr", "-n", "k8s.io", "images", "tag", "--force", name, name + "-kept"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["ctr", "-n", "k8s.io", "images", "rm", name], check=True, stdout=subprocess.DEVNULL)
+    else:
+        subprocess.run(["ctr", "-n", "k8s.io", "images", "tag", "--force", name + "-kept", name], check=True, stdout=subprocess.DEVNULL)
+
+
+def alone(t, s, c, pod):
+    """The DaemonSet is deleted, and nothing else."""
+    c.kubectl("delete", "daemonset", "-n", "durward-node", "durward-node", "--wait=true")
+    t.ok(tap.wait_for(lambda: not c.items("/api/v1/namespaces/durward-node/pods"), 60, 0.3), "the DaemonSet is deleted, and its pods end")
+    t.ok(has_plugin() and os.path.exists(PLUGIN), "the plugin stays in the list", str(listed()))
+    asked = len(s.github.requests)
+    t.ok(not works(pod) and len(s.github.requests) == asked, "the pod that runs has no way out")
+    t.ok(tap.wait_for(lambda: not labelled(c), 20, 0.2), "the node has lost its label")
+    late, other = agent(c, "late"), Pod(c, "open", "late", volume=False)
+    for x in (late, other):
+        x.create()
+    t.ok(tap.wait_for(lambda: "does not answer" in c.events("open"), 40, 0.3), "no pod starts on the node, and its event says why", c.events("open")[-800:])
+    t.ok(not late.processes() and not other.processes(), "neither a bound one nor another")
+    t.eq(c.kubectl("apply", "-k", overlay(t, s, "1"))[0], 0, "it is applied again")
+    t.ok(tap.wait_for(lambda: labelled(c) and works(pod), 90, 0.5), "the pod that runs has its gate again", says(c))
+    t.ok(late.ready(60) and works(late) and other.ready(60), "and those that waited start", c.events("agents")[-800:])
+    for x in (late, other):
+        x.delete()
 
 
 class Watched(threading.Thread):
@@ -245,7 +348,7 @@ def updated(t, c, pod, update):
 def taken_away(t, c, how, remove):
     code, said = remove()
     t.eq(code, 0, "%s: it is taken away" % how) or t.diag(said)
-    t.ok(tap.wait_for(lambda: listed() == NETWORK and not os.path.exists(PLUGIN), 60, 0.2), "%s: the node's list is as it was before" % how,
+    t.ok(tap.wait_for(lambda: listed() == NETWORK and not os.path.exists(PLUGIN) and not os.path.exists(OWN), 60, 0.2), "%s: the node's list is as it was before" % how,
          str(listed()))
     after = Pod(c, "open", "after", volume=False)
     after.create()
@@ -269,6 +372,8 @@ def by_kustomize(t, s, c):
     t.part(rights, t, c)
     t.part(secret_outside, t, s, c)
     t.part(rewritten, t, c)
+    t.part(booted, t, c)
+    t.part(alone, t, s, c, early)
     t.part(updated, t, c, early, lambda: c.kubectl("apply", "-k", overlay(t, s, "2")))
     early.delete()
     taken_away(t, c, "kustomize", lambda: c.kubectl("delete", "-k", where, timeout=120))

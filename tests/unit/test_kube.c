@@ -418,6 +418,42 @@ static void listed(const char *list, const char *with, const char *without)
         json_decref(all[i]);
 }
 
+/* text, of the network's list and ours (NULL: none) what there is afterwards, without what it says
+ * that it was made of. */
+static void made_of(const char *network, const char *ours, const char *types)
+{
+    struct err err = {0};
+    char got[256] = "";
+    const json_t *one;
+    size_t i;
+    json_t *v = parsed(network), *entry = parsed(OURS), *had = ours ? parsed(ours) : NULL;
+    json_t *made = kube_list_made_of(v, had, entry, &err);
+    json_t *again = kube_list_made_of(v, made, entry, &err);
+    json_array_foreach(json_object_get(made, "plugins"), i, one)
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s ",
+                 json_string_value(json_object_get(one, "type")));
+    CU_ASSERT_STRING_EQUAL(got, types);
+    CU_ASSERT_TRUE(json_equal(made, again));
+    json_t *const all[] = {v, entry, had, made, again};
+    for (size_t k = 0; k < ARRAY_LEN(all); k++)
+        json_decref(all[k]);
+}
+
+static void test_list_of_ours(void)
+{
+    static const char network[] = "{\"plugins\": [{\"type\": \"bridge\"}]}";
+    static const char with_mesh[] =
+        "{\"plugins\": [{\"type\": \"bridge\"}, {\"type\": \"durward-cni\", \"from\": "
+        "{\"plugins\": [{\"type\": \"bridge\"}]}}, {\"type\": \"mesh\"}]}";
+    made_of(network, NULL, "bridge durward-cni ");
+    made_of(network, "{\"plugins\": 3}", "bridge durward-cni ");
+    made_of(network, "[]", "bridge durward-cni ");
+    made_of(network, with_mesh, "bridge mesh durward-cni ");
+    made_of("{\"plugins\": [{\"type\": \"ptp\"}]}", with_mesh, "ptp durward-cni ");
+    made_of("{\"plugins\": [{\"type\": \"bridge\"}, {\"type\": \"durward-cni\"}]}", with_mesh,
+            "bridge mesh durward-cni ");
+}
+
 static void no_list(const char *text)
 {
     struct err err = {0};
@@ -465,6 +501,7 @@ void suite_kube(void)
     CU_add_test(s, "how many pods a policy is of", test_policies_counted);
     CU_add_test(s, "what the API server is answered", test_review);
     CU_add_test(s, "a node's list of plugins", test_list);
+    CU_add_test(s, "a list of ours beside the network's", test_list_of_ours);
 }
 
 void tap_suites(void)

@@ -27,6 +27,8 @@ LIST = "/run/cni/net.d/10-pods.conflist"
 # As a network's own installer writes it.
 NETWORK = {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "isGateway": True, "ipam": {
     "type": "host-local", "ranges": [[{"subnet": "10.244.1.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+# What makes a pod's hostPort.
+PORTS = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
 # A lower oom_score_adj is refused to root without CAP_SYS_RESOURCE, and runc ends over it.
 RUNC = """#!/bin/sh
 after=
@@ -254,8 +256,11 @@ class Cluster:
         """containerd, with the plugins and their list as the how-to says."""
         os.makedirs("/run/cni/net.d")
         plugins_of("/run/cni/bin", self.plugin)
+        text = documented("## A gate in each pod's own network") if self.plugin else dict(NETWORK, plugins=list(NETWORK["plugins"]))
+        if self.plugin:
+            text["plugins"].insert(1, PORTS)
         with open(LIST, "w") as f:
-            json.dump(documented("## A gate in each pod's own network") if self.plugin else NETWORK, f)
+            json.dump(text, f)
         self.containerd = containerd_config(self.t)
         self.start_containerd()
         for path in image_files(self.t):
@@ -291,6 +296,8 @@ class Cluster:
         return self.groups[-1]
 
     def begin_kubelet(self):
+        for top in hierarchies():
+            os.makedirs(os.path.join(top, self.groups[0]), exist_ok=True)
         self.start("kubelet", self.ours("kubelet"), "--config=" + self.kubelet_config, "--kubeconfig=" + self.users["kubelet"],
                    "--hostname-override=" + NODE, "--node-ip=" + NODE_IP)
 
@@ -343,6 +350,31 @@ class Cluster:
 
     # ---- the end ----
 
+    def crash(self):
+        """The node loses its power: nothing of it runs on, and what it had in memory is gone. Its control plane is elsewhere."""
+        kept = {p.pid for name, p in self.running.items() if name not in ("kubelet", "containerd")}
+        for name in ("kubelet", "containerd"):
+            self.kill(name)
+        def left():
+            return [pid for pid, _ in tap.descendants() if pid not in kept]
+        for _ in range(200):
+            for pid in left():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            if tap.wait_for(lambda: not left(), 0.1, 0.01):
+                break
+        with open("/proc/self/mounts") as f:
+            mounts = [x.split()[1] for x in f]
+        for where in reversed(mounts):
+            if where.startswith(("/run/netns/", "/run/containerd/", "/var/lib/kubelet/pods/")):
+                subprocess.run(["umount", "-l", where], stderr=subprocess.DEVNULL)
+        for where in ("/run/netns", "/run/containerd", "/run/durward", "/run/objects"):
+            shutil.rmtree(where, ignore_errors=True)
+        ip("link", "del", "cni0")
+        self.drop_groups()
+
     def end(self):
         """First who would start something again; then all that is left of pods, which is all ours."""
         first = ("kubelet", "manager", "scheduler", "containerd")
@@ -357,6 +389,9 @@ class Cluster:
             except OSError:
                 pass
         tap.wait_for(lambda: not left(), 10, 0.05)
+        self.drop_groups()
+
+    def drop_groups(self):
         for top in hierarchies() if os.path.isdir("/sys/fs/cgroup") else []:
             for where, _, _ in [x for g in self.groups for x in os.walk(os.path.join(top, g), topdown=False)]:
                 try:

@@ -8,13 +8,12 @@ import json
 import os
 import signal
 import socket
-import statistics
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, engine, kubernetes, origin, scan, scene, shapes, tap  # noqa: E402
-from harness import kubernetes_clients  # noqa: E402
+from harness import api, durward, kubernetes, scan, scene, tap  # noqa: E402
+from harness import kubernetes_clients, kubernetes_probes, kubernetes_timed  # noqa: E402
 from harness.kubernetes import NODE_IP, SERVICE, Pod  # noqa: E402
 from harness.kubernetes_objects import Keepers, binding, manifest, policy  # noqa: E402
 from harness.namespace import ip  # noqa: E402
@@ -25,6 +24,7 @@ except ImportError:
     yaml = None
 
 ADMISSION = os.path.join(durward.TOP, "deploy/kubernetes/node-admission.yaml")
+HOST_PORT = 8082
 GET = "curl -sS -m 10 -o /dev/null -w '%%{http_code}' %s 2>/dev/null"
 UDP = "python3 -c 'import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"leak\", (\"%s\", %d))'"
 # Root in a container has a packet socket: frames to the node's own address, past the routes of the pod.
@@ -51,6 +51,15 @@ def status(pod, words):
 
 def works(pod):
     return status(pod, "https://api.github.com/user") == "200"
+
+
+def answers_at_node():
+    try:
+        with socket.create_connection((NODE_IP, HOST_PORT), 2) as c:
+            c.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return c.recv(12).endswith(b" 200")
+    except OSError:
+        return False
 
 
 def quiet(udp):
@@ -160,6 +169,15 @@ def protocols(t, c, clients):
     t.ok(tap.wait_for(lambda: len(api.Api(clients.s.d.socket).list()["sandboxes"]) == 2, 20, 0.1), "and its sandbox ends with it")
 
 
+def agent_at_work(t, c, coder):
+    pod = coder.pod(c, lambda name, container, volumes: agent_pod(c, "agents", name, volume=False, container=container, volumes=volumes))
+    said = pod.create()
+    if t.ok(said is None and pod.ready(60), "a pod with a coding agent", said, c.events("agents")):
+        coder.work(pod)
+    pod.delete()
+    t.ok(tap.wait_for(lambda: len(api.Api(coder.s.d.socket).list()["sandboxes"]) == 2, 20, 0.1), "and its sandbox ends with it")
+
+
 def closed(t, s, c, pod, stranger):
     port = 9999
     listener = socket.create_server((NODE_IP, port))
@@ -167,14 +185,15 @@ def closed(t, s, c, pod, stranger):
     six = socket.create_server(("2001:db8::10", port), family=socket.AF_INET6)
     t.cleanup(six.close)
     for what, where in (("the node", "http://%s:%d/" % (NODE_IP, port)), ("the bridge's address", "http://%s1:%d/" % (kubernetes.PODS, port)),
-                        ("another pod", "http://%s:8080/" % stranger.address()), ("the API server", "https://%s:6443/version" % NODE_IP),
+                        ("another pod", "http://%s:8080/" % stranger.address()), ("another pod's port of the node (hostPort)", "http://%s:%d/" % (NODE_IP, HOST_PORT)), ("the API server", "https://%s:6443/version" % NODE_IP),
                         ("the API server's service", "https://%s/version" % SERVICE), ("the kubelet", "https://%s:10250/pods" % NODE_IP),
                         ("the cloud's metadata", "http://169.254.169.254/latest/meta-data/"), ("the internet", "http://93.184.216.34/"),
                         ("IPv6", "-g http://[2001:db8::10]:%d/" % port)):
         got = status(pod, "-k -m 4 " + where)
         t.ok(got in ("403", "000"), "closed: " + what, got)
     denied = [str(r) for r in s.d.wait_records(3, "denied")]
-    t.ok(all(any(x in r for r in denied) for x in (NODE_IP, stranger.address(), SERVICE, "169.254.169.254", "93.184.216.34")),
+    t.ok(all(any(x in r for r in denied) for x in (NODE_IP + ":%d" % port, NODE_IP + ":%d" % HOST_PORT, NODE_IP + ":6443", NODE_IP + ":10250", kubernetes.PODS + "1", stranger.address(), SERVICE,
+                                                   "169.254.169.254", "93.184.216.34", "2001:db8::10")),
          "each attempt is on record", *denied[-12:])
     for x in (listener, six):
         x.settimeout(0.2)
@@ -449,48 +468,11 @@ def ends(t, s, pod, reader):
          str(os.listdir("/run/netns")))
 
 
-class Timed:
-    """The same pod, bound and unbound, which asks the same over TLS with a credential: Durward's, or its own. Both have the bundle of
-    this machine, and the origin's CA in it."""
-
-    def __init__(self, t, s, c):
-        self.c = c
-        credential = ("Authorization", "Bearer " + "0" * 40)
-        own = origin.Origin(t, s.d.ca, scene.GITHUB, origin.needs(credential, shapes.github()), host=kubernetes.PODS + "1")
-        bundle = t.path("bundle")
-        with open(bundle, "w") as f:
-            for path in ("/etc/ssl/certs/ca-certificates.crt", s.d.ca.pem):
-                with open(path) as pem:
-                    f.write(pem.read())
-        c.take(kubernetes.image("localhost/timed:1", engine.rootfs(files=[("etc/ssl/certs/ca-certificates.crt", bundle)]), ["/bin/sh"]))
-        self.origins = {"agents": s.github, "open": own}
-        self.words = {"agents": "https://api.github.com/user", "open": "-H '%s: %s' --resolve api.github.com:%d:%s https://api.github.com:%d/user" % (
-            *credential, own.port, kubernetes.PODS + "1", own.port)}
-
-    def once(self, ns, name):
-        """-> seconds from the claim to the arrival of the credential, or None."""
-        asked, command = self.origins[ns].requests, "test -r /etc/durward/env && . /etc/durward/env; curl -sS %s; exec sleep 1000" % self.words[ns]
-        had, pod = len(asked), agent_pod(self.c, ns, name, container={"image": "localhost/timed:1", "readinessProbe": None, "command": ["/bin/sh", "-c", command]})
-        began = time.time()
-        pod.create()
-        came = tap.wait_for(lambda: len(asked) > had, 40, 0.005)
-        took = asked[had].time - began if came else None
-        pod.delete()
-        return took
-
-
 def times(t, s, c, rounds=int(os.environ.get("DURWARD_KUBERNETES_ROUNDS", "5"))):
-    """From the claim to the first credentialed request's arrival: beside the same pod in a namespace that is left alone, in turn."""
-    timed, took = Timed(t, s, c), {"agents": [], "open": []}
-    for i in range(rounds):
-        for ns in took:
-            took[ns].append(timed.once(ns, "timed%d" % i))
-    if not t.ok(None not in took["agents"] + took["open"], "each pod asks", str(took), c.events("agents"), c.events("open")):
-        return
-    bound, unbound = (statistics.median(took[x]) for x in ("agents", "open"))
-    t.diag("claim to first credentialed byte, median of %d: with Durward %.0f ms, the same pod without %.0f ms; %+.0f ms, ratio %.3f" % (
-        rounds, bound * 1000, unbound * 1000, (bound - unbound) * 1000, bound / unbound))
-    t.diag(*["; ".join("%s: %s" % (ns, " ".join("%.0f" % (x * 1000) for x in took[ns])) for ns in took)])
+    """From the claim to the first credentialed request's arrival, beside the same pod in a namespace that is left alone (bench/kubernetes --first-byte has more)."""
+    took = kubernetes_timed.Timed(t, s, c, agent_pod).rounds(rounds)
+    if t.ok(None not in took["agents"] + took["open"], "each pod asks", str(took), c.events("agents"), c.events("open")):
+        t.diag("\n".join(kubernetes_timed.text(took)))
 
 
 def test(t):
@@ -507,22 +489,26 @@ def test(t):
         c.namespace(name)
     missing = kubernetes_clients.needed()
     clients = None if missing else kubernetes_clients.Clients(t, s)
+    coder = kubernetes_clients.Coder(t, s)
     c.kubectl("label", "node", kubernetes.NODE, "node-restriction.kubernetes.io/durward=ready")
     t.part(admission, t, c)
     t.part(refused, t, c)
     before(t, s, c)
-    stranger, thief = (Pod(c, "open", x, volume=False, container={"securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}) for x in (
-        "agent", "thief"))
+    stranger, thief = (Pod(c, "open", x, volume=False, container=dict({"securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}, **more)) for x, more in (
+        ("agent", {"ports": [{"containerPort": 8080, "hostPort": HOST_PORT}]}), ("thief", {})))
     pod, reader = agent_pod(c, "agents", "agent"), agent_pod(c, "reviewers", "reader")
     for x in (stranger, thief, pod, reader):
         said = x.create()
         t.ok(said is None, "the pod %s of %s is created" % (x.name, x.ns), said)
     way_out(t, s, c, pod, reader)
     stranger.ready()
+    t.ok(tap.wait_for(answers_at_node, 10, 0.2), "another pod has a port of the node (hostPort)")
     udp = closed(t, s, c, pod, stranger)
     t.part(inbound, t, s, pod, stranger)
     t.part(identity, t, s, c, pod, reader, thief, udp)
     t.skip("git, gRPC and WebSocket", missing) if missing else t.part(protocols, t, c, clients)
+    t.skip("a coding agent", coder.missing) if coder.missing else t.part(agent_at_work, t, c, coder)
+    t.part(kubernetes_probes.find, t, c, agent_pod)
     t.part(outside, t, s, c, pod)
     t.part(deaths, t, s, c, pod)
     t.part(ends, t, s, pod, reader)

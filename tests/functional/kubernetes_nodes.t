@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, kubernetes, scene, tap  # noqa: E402
 from harness.kubernetes import Pod  # noqa: E402
 from harness.kubernetes_node import Node, listening_at  # noqa: E402
-from harness.kubernetes_objects import Keepers, binding, manifest, policy  # noqa: E402
+from harness.kubernetes_objects import Keepers, binding, change, last_use, manifest, policy  # noqa: E402
 
 NODES = int(os.environ.get("DURWARD_KUBERNETES_NODES", "1"))
 AWAY_S = 8      # a node, from all others
@@ -66,30 +66,16 @@ class Machine:
         return self.c.events("bound")[-1500:] + self.keepers.said("node") + self.d.diagnostics()
 
 
-def change(c, *rules):
-    """-> when the API server was asked."""
-    began = time.time()
-    code, said = c.ask("PUT", "/apis/durward.internal/v1alpha1/policies/fetcher", dict(policy("fetcher", list(rules)), metadata={
-        "name": "fetcher", "resourceVersion": c.ask("GET", "/apis/durward.internal/v1alpha1/policies/fetcher")[1]["metadata"]["resourceVersion"]}))
-    if code != 200:
-        raise RuntimeError("the policy is not changed: %s" % said)
-    return began
-
-
 def goes_on(s, machines, origin, since, seconds=20):
     return tap.wait_for(lambda: all(m.came(origin, since) for m in machines), seconds, 0.02)
 
 
-def ended(machine, origin, since, quiet=1.5, seconds=15):
-    """How long after `since` its last request came, once none has for so long; None: they go on."""
-    def silent():
-        last = max(machine.came(origin, since), default=since)
-        return [last - since] if time.time() - max(last, since) > quiet else None
-    return (tap.wait_for(silent, seconds, 0.05) or [None])[0]
+def ended(machine, origin, since):
+    return last_use(lambda: machine.came(origin, since), since)
 
 
 def reaches_all(t, s, c, machines):
-    began = change(c, NEVER, KEYED, PLAIN)
+    began = change(c, "fetcher", NEVER, KEYED, PLAIN)
     if t.ok(goes_on(s, machines, s.plain, began), "a rule that is added counts on all of %d nodes" % len(machines), *[m.wrong() for m in machines]):
         t.diag("what was added was first used after %s s" % ", ".join("%.2f" % (m.came(s.plain, began)[0] - began) for m in machines))
 
@@ -97,10 +83,10 @@ def reaches_all(t, s, c, machines):
 def revoked(t, s, c, machines, rounds=5):
     took = collections.defaultdict(list)
     for _ in range(rounds):
-        began = change(c, NEVER, PLAIN)
+        began = change(c, "fetcher", NEVER, PLAIN)
         for m in machines:
             took[m.name].append(ended(m, s.github, began))
-        began = change(c, NEVER, KEYED, PLAIN)
+        began = change(c, "fetcher", NEVER, KEYED, PLAIN)
         if not t.ok(goes_on(s, machines, s.github, began), "what is given back counts again", *[m.wrong() for m in machines]):
             return
     worst = {k: max((x if x is not None else 99 for x in v)) for k, v in took.items()}
@@ -114,7 +100,7 @@ def partitioned(t, s, c, machines):
     away.node.cut()
     t.cleanup(lambda: away.node.cut(False))
     time.sleep(1)  # of the partition, which has no end that could be waited for
-    began = change(c, NEVER, PLAIN)
+    began = change(c, "fetcher", NEVER, PLAIN)
     late = [ended(m, s.github, began) for m in here]
     t.ok(all(x is not None and x <= REVOKED_S for x in late), "a node is cut off: the others lose at once what is taken away", str(late))
     tap.wait_for(lambda: time.time() - began > AWAY_S, AWAY_S + 1, 0.1)

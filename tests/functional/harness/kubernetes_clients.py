@@ -1,13 +1,14 @@
-"""Clients in a pod's image: git, gRPC and WebSocket, as a user would have them there, and their servers outside."""
+"""Clients in a pod: git, gRPC and WebSocket, as a user would have them there, a coding agent, and their servers outside."""
 import glob
 import json
 import os
 import re
 import subprocess
 
-from . import durward, engine, kubernetes, nginx, peer, scan
+from . import agents, durward, engine, kubernetes, models, nginx, origin, peer, scan
 
 IMAGE = "localhost/clients:1"
+AGENT, AGENT_IMAGE = "opencode", "localhost/coder:1"
 PEERS = {"grpc": "grpc.example.com", "socket": "socket.example.com"}
 MODULES = ("grpc", "websockets", "typing_extensions.py")
 GIT = ("/usr/bin/git", "/usr/lib/git-core/git", "/usr/lib/git-core/git-remote-http", "/usr/lib/git-core/git-remote-https")
@@ -104,3 +105,57 @@ class Clients:
             if line.startswith("{"):
                 return json.loads(line)
         return {}
+
+
+class Coder:
+    """A coding agent as its vendor delivers it, which a pod has from a volume, with the double of its model's API."""
+
+    def __init__(self, t, s):
+        self.t, self.s = t, s
+        self.agent, = agents.named([AGENT])
+        self.missing = self.agent.missing()
+        if self.missing:
+            return
+        secret = scan.canary(agents.PREFIX[self.agent.api])
+        self.key = secret.decode()
+        s.scanner.add("agent", secret)
+        s.d.secret("agent", secret, kind=self.agent.api)
+        self.task = models.Task("/tmp/work", agents.COMMAND)
+        self.double = origin.Origin(t, s.d.ca, self.agent.host, getattr(models, self.agent.api)(self.task))
+        s.d.origin(self.agent.host, self.double)
+        s.rule(use=self.agent.api, secret="agent")
+        s.env[self.agent.key] = "{{placeholder agent}}"
+
+    def pod(self, c, make):
+        """make(name, container, volumes) -> the pod, whose volume of the agent is a folder of the node's: an administrator's to give."""
+        program = os.path.join(self.agent.folder, self.agent.program)
+        files = [(p.lstrip("/"), os.path.realpath(p)) for x in (program, "/bin/bash") for p in engine.libraries(x)] + [("bin/bash", "/bin/bash")]
+        c.take(kubernetes.image(AGENT_IMAGE, engine.rootfs(files=files), ["/bin/sh"]))
+        size, modes = {"storage": "1Gi"}, ["ReadOnlyMany"]
+        code, said = c.apply(
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "coder"}, "spec": {
+                "capacity": size, "accessModes": modes, "storageClassName": "", "hostPath": {"path": self.agent.folder},
+                "claimRef": {"namespace": "agents", "name": "coder"}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "coder", "namespace": "agents"}, "spec": {
+                "accessModes": modes, "storageClassName": "", "volumeName": "coder", "resources": {"requests": size}}})
+        self.t.eq(code, 0, "a volume with an agent") or self.t.diag(said)
+        return make("coder", {"image": AGENT_IMAGE, "readinessProbe": None, "command": ["/bin/sh", "-c", "exec sleep 1000"], "volumeMounts": [
+            {"name": "durward", "mountPath": "/etc/durward", "readOnly": True}, {"name": "coder", "mountPath": self.agent.folder, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"}]}, [{"name": "durward", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}, {
+                "name": "coder", "persistentVolumeClaim": {"claimName": "coder", "readOnly": True}}])
+
+    def work(self, pod):
+        """The task that tests/functional/agents.t gives to each agent."""
+        t, a = self.t, self.agent
+        words = "; ".join("export %s='%s'" % x for x in dict(a.variables(), HOME="/tmp/home", TERM="xterm", SHELL="/bin/bash", LANG="C.UTF-8").items())
+        text = pod.sh("mkdir -p /tmp/home /tmp/work; cd /tmp/work; echo shut >door.txt; " + words + "\n" + a.shell() + "\necho DONE; cat door.txt told.txt", timeout=150)
+        said, _, after = text.rpartition("DONE\n")
+        t.eq((after.split(), models.LAST in " ".join(said.split())), (["kept", "kept"], True),
+             "%s does its task in a pod: reads a file, edits it, runs a command" % AGENT) or t.diag(text[-3000:])
+        seen = {v for r in self.double.requests for _, v in r.credentials()}
+        t.ok(seen and all(self.key in v for v in seen), "its model's API saw the one right key in each of %d requests" % len(self.double.requests), str(seen)[:300])
+        t.ok(agents.REFUSED in str(self.s.d.kinds("dns")) + str(self.s.d.kinds("denied")), "what its command asked of another host is refused, and on record")
+        for pid in pod.processes():
+            scan.scan_process(pid, self.s.scanner, "process %d of the agent's pod" % pid)
+        self.s.scanner.search(text, "what the agent said")
+        t.ok(not self.s.scanner.hits, "0 copies of its key in the pod", *["%s as %s in %s" % h for h in self.s.scanner.hits])

@@ -1,6 +1,7 @@
 """Policies and bindings as objects of the test's cluster, and durward-kubernetes in its forms."""
 import json
 import os
+import time
 
 from . import durward, kubernetes, tap
 
@@ -24,6 +25,26 @@ def manifest(name, *kinds):
         raise tap.Skip("python3-yaml is not there")
     with open(os.path.join(durward.TOP, "deploy/kubernetes", name)) as f:
         return [x for x in yaml.safe_load_all(f) if not kinds or x["kind"] in kinds]
+
+
+def change(c, name, *rules):
+    """The rules of a Policy that is there -> when the API server was asked."""
+    path = "/apis/durward.internal/v1alpha1/policies/" + name
+    had = c.ask("GET", path)[1]
+    began = time.time()
+    code, said = c.ask("PUT", path, {"apiVersion": had["apiVersion"], "kind": "Policy", "spec": dict(had["spec"], rules=list(rules)),
+                                     "metadata": {"name": name, "resourceVersion": had["metadata"]["resourceVersion"]}})
+    if code != 200:
+        raise RuntimeError("the policy is not changed: %s" % said)
+    return began
+
+
+def last_use(came, since, quiet=1.5, seconds=15):
+    """How long after `since` the last request came, once none has for so long; None: they go on. came(): when, from then on."""
+    def silent():
+        last = max(came(), default=since)
+        return [last - since] if time.time() - max(last, since) > quiet else None
+    return (tap.wait_for(silent, seconds, 0.05) or [None])[0]
 
 
 class Keepers:

@@ -82,6 +82,21 @@ static bool is_between(char c)
     return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '`' || c == '\\';
 }
 
+bool detect_named_between(char c)
+{
+    return is_between(c) || c == ':' || c == '=' || c == '>';
+}
+
+void detect_named_beginnings(void (*add)(void *arg, const char *begin, bool name), void *arg)
+{
+    for (size_t k = 0; k < ARRAY_LEN(words); k++)
+        add(arg, words[k].p, true);
+    for (size_t k = 0; k < ARRAY_LEN(ends); k++)
+        add(arg, ends[k].p, true);
+    for (size_t k = 0; k < ARRAY_LEN(schemes); k++)
+        add(arg, schemes[k].p, false);
+}
+
 static bool is_value(char c)
 {
     return detect_is(c, CLASS_DOTTED | CLASS_ENTROPY) || c == '~';
@@ -120,7 +135,7 @@ static size_t value_behind(const struct detect_scan *s, size_t i, char *quote)
     return k;
 }
 
-/* A machine made it: letters and digits, and as many different ones as chance gives. */
+/* A machine made it: letters beside its digits, and as many different ones as chance gives. */
 static bool is_made(struct slice v, bool quoted)
 {
     unsigned digits = 0, letters = 0;
@@ -129,7 +144,7 @@ static bool is_made(struct slice v, bool quoted)
         letters += detect_is(v.p[i], CLASS_ALNUM);
     }
     letters -= digits;
-    return digits >= DIGITS_MIN && letters > 0 && *v.p != '/' && *v.p != '.' && *v.p != '-' &&
+    return letters > 0 && !memchr("/.-=", *v.p, 4) &&
            detect_entropy(v) >= (quoted ? QUOTED_MIN : BARE_MIN);
 }
 
@@ -139,11 +154,11 @@ void detect_named_at(struct detect_scan *s, size_t i)
     char quote;
     if (s->text.p[i] == ':' && i + 1 < s->text.n && s->text.p[i + 1] == '=')
         return; /* of ":=", at whose "=" it is looked for */
-    size_t at = value_behind(s, i, &quote), stop = at;
-    while (stop < s->text.n && stop - at <= VALUE_MAX && is_value(s->text.p[stop]))
-        stop++;
+    size_t at = value_behind(s, i, &quote), stop = at, digits = 0;
+    for (; stop < s->text.n && stop - at <= VALUE_MAX && is_value(s->text.p[stop]); stop++)
+        digits += detect_is(s->text.p[stop], CLASS_DIGIT);
     bool cut = detect_cut(s, stop);
-    if (stop - at > VALUE_MAX || (!cut && stop - at < VALUE_MIN) ||
+    if (stop - at > VALUE_MAX || (!cut && (stop - at < VALUE_MIN || digits < DIGITS_MIN)) ||
         !name_before(s, i, &name, &end) || !says_secret(text_at(s, name, end)))
         return;
     if (cut) {

@@ -120,6 +120,15 @@ static void set_bit(uint64_t *bits, size_t i)
     bits[i / 64] |= UINT64_C(1) << (i % 64);
 }
 
+/* Many texts have none. */
+static void set_code(struct detect_written *w, size_t i, size_t words)
+{
+    if (!w->codes)
+        memset(w->code, 0, words * sizeof *w->code);
+    w->codes = true;
+    set_bit(w->code, i);
+}
+
 #if defined(__x86_64__)
 
 bool detect_written_wide_can(void)
@@ -145,17 +154,12 @@ read_wide(struct detect_written *w, struct slice *in, size_t n)
     const void *first = escaped, *second = escaped + WIDE;
     const __m512i sign = _mm512_set1_epi8('\\'), low = _mm512_loadu_si512(first),
                   high = _mm512_loadu_si512(second);
+    uint64_t here = w->escape[n / 64]; /* of the word that text ends in */
     while (in->n >= WIDE) {
         const void *from = in->p;
         void *to = w->text + n;
         __m512i v = _mm512_loadu_si512(from);
         uint64_t signs = _mm512_cmpeq_epi8_mask(v, sign), used = UINT64_MAX;
-        if (signs == 0) {
-            _mm512_storeu_si512(to, v);
-            n += WIDE;
-            *in = (struct slice){in->p + WIDE, in->n - WIDE};
-            continue;
-        }
         uint64_t begin = begin_escapes(signs), behind = begin << 1;
         __m512i meant = _mm512_permutex2var_epi8(low, v, high);
         uint64_t known = _mm512_test_epi8_mask(meant, meant) & ~_mm512_movepi8_mask(v);
@@ -166,15 +170,17 @@ read_wide(struct detect_written *w, struct slice *in, size_t n)
         unsigned shift = n % 64;
         v = _mm512_mask_blend_epi8(behind, v, meant);
         _mm512_storeu_si512(to, _mm512_maskz_compress_epi8(kept, v));
-        w->escape[n / 64] |= bits << shift;
-        if (shift)
-            w->escape[n / 64 + 1] |= bits >> (64 - shift);
-        n += (size_t)__builtin_popcountll(kept);
+        size_t more = (size_t)__builtin_popcountll(kept);
+        here |= bits << shift;
+        w->escape[n / 64] = here;
+        here = shift + more >= 64 ? bits >> 1 >> (63 - shift) : here;
+        n += more;
         size_t gone = unknown ? (size_t)__builtin_ctzll(unknown) : WIDE;
         *in = (struct slice){in->p + gone, in->n - gone};
         if (gone == 0)
             break;
     }
+    w->escape[n / 64] = here;
     return n;
 }
 
@@ -218,10 +224,10 @@ static size_t read_many(struct detect_written *w, struct slice *in, size_t n)
 size_t detect_written_read(struct detect_written *w, struct slice before, struct slice in,
                            bool whole)
 {
-    size_t n = before.n, words = (n + in.n) / 64 + 2;
+    size_t n = before.n, all = n + in.n, words = all / 64 + 2;
     memcpy(w->text, before.p, n);
     memset(w->escape, 0, words * sizeof *w->escape);
-    memset(w->code, 0, words * sizeof *w->code);
+    w->codes = false;
     w->escapes = true;
     while (in.n > 0) {
         size_t there = in.n;
@@ -236,10 +242,13 @@ size_t detect_written_read(struct detect_written *w, struct slice before, struct
         if (used > 1)
             set_bit(w->escape, n);
         if (used > 3)
-            set_bit(w->code, n);
+            set_code(w, n, words);
         n++;
         in = (struct slice){in.p + used, in.n - used};
     }
+    w->n = n;
+    w->in = all - in.n;
+    w->seen = w->seen_in = 0;
     size_t most = n + DETECT_WRITTEN_AT_ONCE;
     w->most = most > w->most ? most : w->most;
     return n;
@@ -264,11 +273,34 @@ static size_t count_bits(const uint64_t *bits, size_t at, size_t end)
     return sum;
 }
 
-size_t detect_written_length(const struct detect_written *w, size_t at, size_t end)
+enum { NEAR = 64 };
+
+static size_t count_length(const struct detect_written *w, size_t at, size_t end)
 {
     size_t more = w->form == DETECT_JSON ? 1 : 2; /* bytes that an escape has beside its first */
+    size_t codes = w->codes ? count_bits(w->code, at, end) : 0;
+    return end - at + count_bits(w->escape, at, end) * more + codes * CODE_EXTRA;
+}
+
+/* How many bytes of what was read the text up to there is: counted from the beginning, from the
+ * end, or from where it was asked for last. */
+static size_t written_up_to(struct detect_written *w, size_t end)
+{
+    size_t from = w->seen <= end ? w->seen : 0, length = w->seen <= end ? w->seen_in : 0;
+    if (w->n - end < end - from)
+        length = w->in - count_length(w, end, w->n);
+    else
+        length += count_length(w, from, end);
+    w->seen = end;
+    w->seen_in = length;
+    return length;
+}
+
+size_t detect_written_length(struct detect_written *w, size_t at, size_t end)
+{
     if (!w->escapes)
         return end - at;
-    return end - at + count_bits(w->escape, at, end) * more +
-           count_bits(w->code, at, end) * CODE_EXTRA;
+    if (end - at <= NEAR)
+        return count_length(w, at, end);
+    return written_up_to(w, end) - count_length(w, 0, at);
 }

@@ -1,6 +1,5 @@
 /* Looks through a text for the places where a detector may have something to say, and keeps what
  * the detectors find there. */
-#include "detect_lanes.h"
 #include "detector_internal.h"
 
 #include <stdio.h>
@@ -137,70 +136,45 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
     detect_found_behind(s, what, at, at, end);
 }
 
-/* ---- many bytes at once: what is marked is more than what matters, never less ---- */
+/* ---- where they look ---- */
 
-#if defined(__x86_64__)
-bool detect_marks_can(void)
+/* Beginnings of one bit are mistaken for one another: they share it by their first letter, so that
+ * hardly any of them is mistaken for what words of English and of programs begin with. */
+static unsigned char filter_bit(char first, bool name)
 {
-    return __builtin_cpu_supports("avx2") != 0;
+    static const char *const begins[] = {"ACNdvx", "EFZaeilnw", "GLSbksy", "Pfhot"},
+                             *const of_names[] = {"sc", "tk"};
+    const char *const *firsts = name ? of_names : begins;
+    unsigned bit = name ? DETECT_NAMES & (~DETECT_NAMES + 1) : 1;
+    for (size_t k = 0; k < (name ? ARRAY_LEN(of_names) : ARRAY_LEN(begins)); k++, bit <<= 1)
+        if (strchr(firsts[k], first))
+            break;
+    return (unsigned char)bit;
 }
 
-__attribute__((target("avx2"))) static inline __m256i digits(__m256i v)
+static void filter_byte(struct detect_filter *f, size_t i, char c, unsigned char bit)
 {
-    __m256i d = _mm256_sub_epi8(v, _mm256_set1_epi8('0'));
-    return _mm256_cmpeq_epi8(_mm256_min_epu8(d, _mm256_set1_epi8(9)), d);
+    f->low[i][c & 15] |= bit;
+    f->high[i][(unsigned char)c >> 4] |= bit;
+    f->byte[i][c & 63] |= bit;
 }
-
-__attribute__((target("avx2"))) void detect_marks(const struct detect_filter *f,
-                                                  const unsigned char *p, size_t n, uint32_t *marks)
-{
-    const __m256i zero = _mm256_setzero_si256(), dash = _mm256_set1_epi8('-'),
-                  colon = _mm256_set1_epi8(':'), equals = _mm256_set1_epi8('='),
-                  by_name = _mm256_set1_epi8(f->names ? -1 : 0),
-                  numbers = _mm256_set1_epi8(f->numbers ? -1 : 0),
-                  wl = detect_table(detect_word_low), wh = detect_table(detect_word_high);
-    for (size_t i = 0; i < n; i++, p += DETECT_MARKED) {
-        __m256i before = detect_bytes(p - 1), v = detect_bytes(p);
-        __m256i none = _mm256_cmpeq_epi8(detect_beginnings(f->low, f->high, p), zero);
-        __m256i sign = _mm256_or_si256(_mm256_cmpeq_epi8(v, dash), _mm256_cmpeq_epi8(v, colon));
-        __m256i alone =
-            _mm256_or_si256(sign, _mm256_cmpeq_epi8(detect_halves(wl, wh, before), zero));
-        __m256i name = _mm256_or_si256(_mm256_cmpeq_epi8(v, colon), _mm256_cmpeq_epi8(v, equals));
-        __m256i number = _mm256_andnot_si256(digits(before), digits(v));
-        __m256i all = _mm256_or_si256(
-            _mm256_andnot_si256(none, alone),
-            _mm256_or_si256(_mm256_and_si256(name, by_name), _mm256_and_si256(number, numbers)));
-        marks[i] = (uint32_t)_mm256_movemask_epi8(all);
-    }
-}
-
-#else
-
-bool detect_marks_can(void)
-{
-    return false;
-}
-
-void detect_marks(const struct detect_filter *f UNUSED, const unsigned char *p UNUSED, size_t n,
-                  uint32_t *marks)
-{
-    for (size_t i = 0; i < n; i++)
-        marks[i] = UINT32_MAX;
-}
-
-#endif
 
 void detect_filter_add(struct detect_filter *f, const char *prefix)
 {
-    unsigned char set = (unsigned char)(1u << (*prefix & 7));
-    for (size_t i = 0; i < 3; i++) {
-        f->low[i][prefix[i] & 15] |= set;
-        f->high[i][(unsigned char)prefix[i] >> 4] |= set;
-        f->byte[i][(unsigned char)prefix[i] & 127] |= set;
-    }
+    for (size_t i = 0; i < 3; i++)
+        filter_byte(f, i, prefix[i], filter_bit(*prefix, false));
 }
 
-/* ---- where they look ---- */
+static void add_either(void *arg, const char *begin, bool name)
+{
+    struct detect_filter *f = arg;
+    unsigned char bit = filter_bit(*begin, name);
+    for (size_t i = 0; i < 3; i++) {
+        char c = begin[i];
+        filter_byte(f, i, c, bit);
+        filter_byte(f, i, (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c), bit);
+    }
+}
 
 /* Of three bytes; places of a table that has the first of a chain of what may begin with them. */
 enum { HOT_BITS = 13 };
@@ -209,10 +183,9 @@ struct detector_set {
     uint32_t what;
     bool looks;                                            /* for any beginning */
     unsigned char hot[1u << HOT_BITS], next[DETECT_TRIES]; /* numbers and one; 0: none */
-    unsigned char first[256]; /* of the single bytes that matter: digits */
-    bool marks;               /* many bytes at once */
+    unsigned char first[256]; /* of the single bytes that matter: digits, signs */
     struct detect_filter filter;
-    bool skims; /* and only at blocks that are worth it */
+    bool skims; /* and looks only at what that tells */
     struct detect_skim skim;
     unsigned char begins[256], also[DETECT_TRIES]; /* as hot and next, by one byte */
     uint64_t forms[DETECT_LEADS];
@@ -229,7 +202,8 @@ static void add_prefix(void *arg, const char *prefix, unsigned which)
     struct detector_set *set = arg;
     unsigned char *hot = &set->hot[three((const unsigned char *)prefix)];
     set->looks = true;
-    detect_filter_add(&set->filter, prefix);
+    if (detect_is(*prefix, CLASS_WORD)) /* what begins with a sign is met by its signs */
+        detect_filter_add(&set->filter, prefix);
     set->next[which] = *hot;
     *hot = (unsigned char)(which + 1);
     unsigned char *begins = &set->begins[(unsigned char)*prefix];
@@ -250,14 +224,14 @@ struct detector_set *detector_set_new(uint32_t what)
     s->what = what;
     detect_tokens_prefixes(what, add_prefix, s);
     s->looks |= (what & (NUMBERS | DETECT_BIT(DETECT_NAMED))) != 0;
-    if (what & DETECT_BIT(DETECT_NAMED))
+    if (what & DETECT_BIT(DETECT_NAMED)) {
         s->first['='] = s->first[':'] = 1;
+        detect_named_beginnings(add_either, &s->filter);
+    }
     if (what & NUMBERS)
         for (char c = '0'; c <= '9'; c++)
             s->first[(unsigned char)c] = 1;
-    s->filter.names = (what & DETECT_BIT(DETECT_NAMED)) != 0;
-    s->filter.numbers = (what & NUMBERS) != 0;
-    s->marks = s->skims = detect_marks_can();
+    s->skims = detect_skim_can();
     s->skim.cards = (what & DETECT_BIT(DETECT_CARD)) != 0;
     s->skim.ibans = (what & DETECT_BIT(DETECT_IBAN)) != 0;
     s->skim.digits = (what & NATIONAL_IDS) != 0;
@@ -269,7 +243,7 @@ struct detector_set *detector_set_new(uint32_t what)
 
 void detector_set_plain(struct detector_set *s)
 {
-    s->marks = s->skims = false;
+    s->skims = false;
 }
 
 void detector_set_free(struct detector_set *s)
@@ -277,92 +251,102 @@ void detector_set_free(struct detector_set *s)
     free(s);
 }
 
-static void look_at(const struct detector_set *set, struct detect_scan *s, size_t i, unsigned chain)
+static void look_at_begins(const struct detector_set *set, struct detect_scan *s, size_t i,
+                           unsigned chain)
 {
-    if (detect_is(s->text.p[i], CLASS_DIGIT)) {
-        if ((s->what & NUMBERS) && !detect_is(detect_before(s, i), CLASS_DIGIT))
-            detect_numbers_at(s, i);
-    }
-    if ((s->text.p[i] == '=' || s->text.p[i] == ':') && (s->what & DETECT_BIT(DETECT_NAMED)))
-        detect_named_at(s, i);
     for (; chain && !s->stops; chain = set->next[chain - 1])
         detect_token_try(s, i, chain - 1);
 }
 
-/* Each byte up to `end`, behind which two more are. */
-static size_t look_each(const struct detector_set *set, struct detect_scan *s, size_t i, size_t end)
+static void look_at_number(struct detect_scan *s, size_t i)
+{
+    if ((s->what & NUMBERS) && detect_is(s->text.p[i], CLASS_DIGIT) &&
+        !detect_is(detect_before(s, i), CLASS_DIGIT))
+        detect_numbers_at(s, i);
+}
+
+static inline bool is_sign(const struct detect_scan *s, size_t i)
+{
+    return s->text.p[i] == '=' || s->text.p[i] == ':';
+}
+
+/* Each byte up to `end`. */
+static void look_each(const struct detector_set *set, struct detect_scan *s, size_t i, size_t end)
 {
     const unsigned char *t = (const unsigned char *)s->text.p;
     for (; i < end && !s->stops; i++) {
-        unsigned chain = set->hot[three(t + i)];
-        if (chain | set->first[t[i]])
-            look_at(set, s, i, chain);
+        unsigned chain = i + 2 < s->text.n ? set->hot[three(t + i)] : 0;
+        if ((chain | set->first[t[i]]) == 0)
+            continue;
+        look_at_number(s, i);
+        if ((s->what & DETECT_BIT(DETECT_NAMED)) && is_sign(s, i))
+            detect_named_at(s, i);
+        look_at_begins(set, s, i, chain);
     }
+}
+
+/* ---- or only at what skimming tells ---- */
+
+enum {
+    TAIL = 32, /* what begins so long before a text's end is met by what stands behind it */
+    URL_LOOK = 260,
+};
+
+struct places {
+    const struct detector_set *set;
+    struct detect_scan *s;
+    size_t signs; /* from here on none was looked at */
+};
+
+/* A URL without an "@" has no password, unless it is not all there. */
+static bool is_dull(const struct detect_scan *s, size_t i)
+{
+    size_t left = s->text.n - i;
+    return s->text.p[i] == ':' && left > URL_LOOK && !memchr(s->text.p + i, '@', URL_LOOK);
+}
+
+static bool look_at_place(void *arg, size_t at, bool value, bool begins)
+{
+    struct places *l = arg;
+    struct detect_scan *s = l->s;
+    size_t first = at > DETECT_SIGN_BEFORE ? at - DETECT_SIGN_BEFORE : 0;
+    for (size_t i = first > l->signs ? first : l->signs; value && i < at; l->signs = ++i)
+        if (is_sign(s, i))
+            detect_named_at(s, i);
+    if (begins) {
+        look_at_number(s, at);
+        if (at + 2 < s->text.n && !is_dull(s, at))
+            look_at_begins(l->set, s, at,
+                           l->set->hot[three((const unsigned char *)s->text.p + at)]);
+    }
+    return !s->stops;
+}
+
+/* From there on each byte is looked at: a token that is not all there is no run yet, a name has no
+ * value. A value is to be met on the same side as its sign. */
+static size_t tail_of(const struct detect_scan *s)
+{
+    size_t i = s->text.n;
+    if (s->whole)
+        return i;
+    i = i - s->from > TAIL ? i - TAIL : s->from;
+    for (size_t n = 0;
+         i > s->from && n <= DETECT_SIGN_BEFORE && detect_named_between(s->text.p[i - 1]); n++)
+        i--;
     return i;
-}
-
-/* Those that are marked, up to `end`, behind which two more are; returns where there is no room for
- * marks any more. */
-static size_t look_marked(const struct detector_set *set, struct detect_scan *s, size_t i,
-                          size_t end)
-{
-    enum { AT_ONCE = 32 };
-    const unsigned char *t = (const unsigned char *)s->text.p;
-    uint32_t marks[AT_ONCE];
-    while (!s->stops && i + DETECT_MARKED <= end) {
-        size_t n = (end - i) / DETECT_MARKED;
-        n = n < AT_ONCE ? n : AT_ONCE;
-        detect_marks(&set->filter, t + i, n, marks);
-        for (size_t k = 0; k < n && !s->stops; k++, i += DETECT_MARKED)
-            for (uint32_t m = marks[k]; m && !s->stops; m &= m - 1) {
-                size_t at = i + (size_t)__builtin_ctz(m);
-                unsigned chain = set->hot[three(t + at)];
-                if (chain | set->first[t[at]])
-                    look_at(set, s, at, chain);
-            }
-    }
-    return i;
-}
-
-static void look_from_to(const struct detector_set *set, struct detect_scan *s, size_t i, size_t to)
-{
-    const unsigned char *t = (const unsigned char *)s->text.p;
-    size_t last = s->text.n > DETECT_MARKS_BEHIND ? s->text.n - DETECT_MARKS_BEHIND : 0;
-    size_t end = to < last ? to : last;
-    if (set->marks && i < end) {
-        if (i == 0)
-            i = look_each(set, s, 0, 1); /* nothing stands before it */
-        i = look_marked(set, s, i, end);
-    }
-    i = look_each(set, s, i, end);
-    for (; i < to && !s->stops; i++)
-        if (set->first[t[i]])
-            look_at(set, s, i, 0);
-}
-
-/* Blocks that are flagged, those beside one another together. */
-static void look_skimmed(const struct detector_set *set, struct detect_scan *s)
-{
-    uint64_t blocks[DETECT_BLOCKS / 64];
-    size_t n = s->text.n - s->from, count = n / DETECT_BLOCK + 1;
-    detect_skim(&set->skim, (struct slice){s->text.p + s->from, n}, s->whole, blocks);
-    for (size_t w = 0; w <= (count - 1) / 64 && !s->stops; w++)
-        for (uint64_t m = blocks[w]; m && !s->stops;) {
-            size_t at = (size_t)__builtin_ctzll(m), run = 0;
-            while (at + run < 64 && (m >> (at + run) & 1))
-                m &= ~(UINT64_C(1) << (at + run++));
-            size_t from = (w * 64 + at) * DETECT_BLOCK, to = from + run * DETECT_BLOCK;
-            look_from_to(set, s, s->from + from, s->from + (to < n ? to : n));
-        }
 }
 
 static void look_through(const struct detector_set *set, struct detect_scan *s)
 {
-    if (set->skims && s->from <= s->text.n &&
-        s->text.n - s->from < (size_t)(DETECT_BLOCKS - 1) * DETECT_BLOCK)
-        look_skimmed(set, s);
-    else
-        look_from_to(set, s, s->from, s->text.n);
+    size_t tail = s->from;
+    if (s->from > s->text.n)
+        return;
+    if (set->skims) {
+        struct places l = {.set = set, .s = s, .signs = s->from};
+        tail = tail_of(s);
+        detect_skim(&set->skim, s->text, s->from, tail, look_at_place, &l);
+    }
+    look_each(set, s, tail, s->text.n);
 }
 
 /* The last bytes of the text may be the beginning of a prefix. */

@@ -55,31 +55,28 @@ void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t e
 void detect_found_behind(struct detect_scan *s, enum detector what, size_t root, size_t at,
                          size_t end);
 
-/* detector.c: 32 bytes at once. */
-enum { DETECT_MARKED = 32, DETECT_MARKS_BEHIND = 2 };
+/* detect_skim.c: what begins with three bytes is known by them, many at once. Bits of a byte of
+ * these tables stand for some of the beginnings. */
+enum { DETECT_BEGINS = 0x1f, DETECT_NAMES = 0xe0 };
 struct detect_filter {
     unsigned char low[3][16], high[3][16]; /* of the halves of each byte of the beginnings */
-    unsigned char byte[3][128];            /* of each byte whole */
-    bool names, numbers;                   /* "=" and ":"; a digit that none stands before */
+    unsigned char byte[3][64];             /* of its lower six bits */
 };
-void detect_filter_add(struct detect_filter *f, const char *prefix);
-bool detect_marks_can(void); /* on this processor */
-/* n times 32 bytes from p on, a bit each. One byte before them is read, and two behind. Only where
- * it can. */
-void detect_marks(const struct detect_filter *f, const unsigned char *p, size_t n, uint32_t *marks);
-/* detect_skim.c: which blocks of 64 bytes are worth that, where it can. */
-enum { DETECT_BLOCK = 64, DETECT_BLOCKS = 2048 };
+void detect_filter_add(struct detect_filter *f, const char *prefix); /* of three bytes or more */
 struct detect_skim {
     bool cards, ibans; /* as they are written */
     bool digits;       /* whatever begins with a digit */
     const struct detect_filter *filter;
     bool wide; /* 64 bytes at once, where the processor can */
 };
+/* Something may begin there, or a value behind a sign behind a name. Whether to go on. */
+typedef bool (*detect_place_fn)(void *arg, size_t at, bool value, bool begins);
+bool detect_skim_can(void); /* on this processor */
 bool detect_skim_wide_can(void);
-/* A bit for each block of a text that is shorter than DETECT_BLOCKS of them. whole: nothing comes
- * after it. */
-void detect_skim(const struct detect_skim *what, struct slice text, bool whole,
-                 uint64_t blocks[DETECT_BLOCKS / 64]);
+/* Tells each place from `from` on and before `to`, in their order. Only where it can. */
+void detect_skim(const struct detect_skim *what, struct slice text, size_t from, size_t to,
+                 detect_place_fn tell, void *arg);
+/* detector.c */
 /* The set looks at each byte from now on: to hold the one way against the other. */
 void detector_set_plain(struct detector_set *s);
 /* 64 bytes at once, where the processor can; false: as on one that can no more than 32. */
@@ -110,6 +107,11 @@ size_t detect_iban_length(const char *country); /* 0: no such country */
 bool detect_id_ok(enum detector what, const char *text, size_t n);
 /* detect_named.c: a "=" or ":". */
 void detect_named_at(struct detect_scan *s, size_t i);
+enum { DETECT_SIGN_BEFORE = 9 };   /* bytes before a value that a sign stands in, at most */
+bool detect_named_between(char c); /* may stand between a name, its sign and the value */
+/* Three bytes in small letters, which stand for either case: how begins what makes a name one of a
+ * secret, and what may stand before a value. */
+void detect_named_beginnings(void (*add)(void *arg, const char *begin, bool name), void *arg);
 /* The text may end in a name, or between it and its sign. */
 void detect_named_tail(struct detect_scan *s);
 /* detect_text.c */

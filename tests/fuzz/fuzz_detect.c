@@ -1,7 +1,10 @@
-/* A body through all detectors: in pieces of any size it comes out as it does whole, as long as it
+/* A text that is skimmed, in either width, has in it what a look at each byte finds. A body through
+ * all detectors: in pieces of any size it comes out as it does whole, as long as it
  * was, with the same counts, and where nothing is found with the same bytes; and what came out
  * holds nothing any more. The first byte picks how it is written and the size of pieces. */
 #include "detect_stream.h"
+
+#include "detector_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +71,42 @@ static void compare(uint32_t what, enum detect_form form, struct slice body, siz
     free(b.bytes);
 }
 
+static void scan(struct detector_set *set, struct slice text, size_t from, bool whole,
+                 struct detect_scan *ret)
+{
+    *ret = (struct detect_scan){.text = text, .from = from, .whole = whole};
+    detector_scan(set, ret);
+}
+
+static void hold_against(struct detector_set *skims, struct slice text, size_t from, bool whole,
+                         const struct detect_scan *plain)
+{
+    static struct detect_scan a;
+    scan(skims, text, from, whole, &a);
+    bool same = a.n == plain->n && a.open == plain->open && a.stops == plain->stops;
+    for (size_t i = 0; same && i < a.n; i++)
+        same = memcmp(&a.match[i], &plain->match[i], offsetof(struct detect_match, what)) == 0 &&
+               a.match[i].what == plain->match[i].what &&
+               a.match[i].goes_on == plain->match[i].goes_on;
+    if (!same)
+        abort();
+}
+
+static void skim(uint32_t what, struct slice text, size_t from, bool whole)
+{
+    static struct detect_scan found;
+    struct detector_set *skims = detector_set_new(what), *plain = detector_set_new(what);
+    if (skims == NULL || plain == NULL)
+        abort();
+    detector_set_plain(plain);
+    scan(plain, text, from, whole, &found);
+    hold_against(skims, text, from, whole, &found);
+    detector_set_wide(skims, false);
+    hold_against(skims, text, from, whole, &found);
+    detector_set_free(skims);
+    detector_set_free(plain);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0 || size > BODY_MAX)
@@ -75,6 +114,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum detect_form form = (enum detect_form)(data[0] % 3);
     struct slice body = {(const char *)data + 1, size - 1};
     size_t piece = 1 + (data[0] >> 2) % 32;
+    size_t from = (data[0] >> 2) % 32;
+    for (int whole = 0; whole < 2 && from <= body.n; whole++) {
+        skim((1u << DETECTORS) - 1, body, from, whole);
+        skim(detectors_of(SLICE("credentials")) | DETECT_BIT(DETECT_CARD) | DETECT_BIT(DETECT_IBAN),
+             body, from, whole);
+    }
     /* the words of `entropy` lie across what others find, and are counted with it or not */
     compare(((1u << DETECTORS) - 1) & ~DETECT_BIT(DETECT_ENTROPY), form, body, piece);
     compare(DETECT_BIT(DETECT_ENTROPY), form, body, piece);

@@ -443,14 +443,14 @@ static size_t made_text(char *to, size_t max, uint32_t *state)
     return n;
 }
 
-/* Marks leave nothing out: whoever looks at each byte finds the same, in the same order. */
-static void scan_against(const struct detector_set *marks, const struct detect_scan *plain,
+/* Skimming leaves nothing out: whoever looks at each byte finds the same, in the same order. */
+static void scan_against(const struct detector_set *skims, const struct detect_scan *plain,
                          struct slice text, size_t from, bool whole)
 {
     static struct detect_scan a, b;
     a = (struct detect_scan){.text = text, .from = from, .whole = whole};
     b = *plain;
-    detector_scan(marks, &a);
+    detector_scan(skims, &a);
     CU_ASSERT_EQUAL_FATAL(a.n, b.n);
     CU_ASSERT_EQUAL_FATAL(a.open, b.open);
     CU_ASSERT_EQUAL_FATAL(a.stops, b.stops);
@@ -460,39 +460,39 @@ static void scan_against(const struct detector_set *marks, const struct detect_s
                         a.match[i].goes_on == b.match[i].goes_on);
 }
 
-static void hold_against(struct detector_set *marks, const struct detector_set *plain,
+static void hold_against(struct detector_set *skims, const struct detector_set *plain,
                          struct slice text, size_t from, bool whole)
 {
     static struct detect_scan found;
     found = (struct detect_scan){.text = text, .from = from, .whole = whole};
     detector_scan(plain, &found);
-    scan_against(marks, &found, text, from, whole);
-    detector_set_wide(marks, false);
-    scan_against(marks, &found, text, from, whole);
-    detector_set_wide(marks, true);
+    scan_against(skims, &found, text, from, whole);
+    detector_set_wide(skims, false);
+    scan_against(skims, &found, text, from, whole);
+    detector_set_wide(skims, true);
 }
 
-static void test_marks(void)
+static void test_made(void)
 {
     uint32_t state = 1, sets[] = {(1u << DETECTORS) - 1, detectors_of(SLICE("credentials")),
                                   DETECT_BIT(DETECT_CARD),
                                   DETECT_BIT(DETECT_GITHUB) | DETECT_BIT(DETECT_URL_PASSWORD),
                                   DETECT_BIT(DETECT_NAMED)};
-    if (!detect_marks_can()) {
+    if (!detect_skim_can()) {
         tap_skip("this processor looks at each byte");
         return;
     }
     for (size_t k = 0; k < ARRAY_LEN(sets); k++) {
-        struct detector_set *marks = detector_set_new(sets[k]), *plain = detector_set_new(sets[k]);
-        CU_ASSERT_FATAL(marks && plain);
+        struct detector_set *skims = detector_set_new(sets[k]), *plain = detector_set_new(sets[k]);
+        CU_ASSERT_FATAL(skims && plain);
         detector_set_plain(plain);
         for (size_t i = 0; i < 400; i++) {
             size_t n = made_text(told->out, 6000, &state), at = chance(&state) % 40;
             n -= chance(&state) % 64;
             struct slice text = {told->out + at, n - at};
-            hold_against(marks, plain, text, i % 3 ? 0 : 1 + chance(&state) % 60, i % 2);
+            hold_against(skims, plain, text, i % 3 ? 0 : 1 + chance(&state) % 60, i % 2);
         }
-        detector_set_free(marks);
+        detector_set_free(skims);
         detector_set_free(plain);
     }
 }
@@ -516,34 +516,45 @@ static void runs_of_prefix(void *arg, const char *prefix, unsigned which)
         CU_ASSERT(in_runs((unsigned char)*p));
 }
 
-/* Where a beginning stands, and as long a run as a token from there on, and nowhere else: digits
- * apart, which may be a value's. */
+static bool count_place(void *arg, size_t at, bool value, bool begins)
+{
+    size_t *told_at = arg;
+    CU_ASSERT(begins && !value);
+    CU_ASSERT_EQUAL(told_at[0], 0);
+    told_at[0]++;
+    told_at[1] = at;
+    return true;
+}
+
+/* Where a beginning stands, and as long a run as a token from there on, and nowhere else. */
 static void skim_runs(const struct detect_skim *what)
 {
-    uint64_t blocks[DETECT_BLOCKS / 64];
     for (int c = 0; c < 256; c++)
-        for (size_t at = 65; at < 200; at += 9)
+        for (size_t at = 65; at < 1500; at += 23)
             for (size_t n = 13; n < 15; n++) {
-                char text[256];
+                char text[1600];
+                size_t found[2] = {0, 0};
                 memset(text, ' ', sizeof text);
                 memset(text + at, c, n);
                 memcpy(text + at, "abc", 3);
-                detect_skim(what, (struct slice){text, sizeof text}, true, blocks);
-                bool digit = detect_is((char)c, CLASS_DIGIT), flagged = blocks[0] != 0;
-                CU_ASSERT_EQUAL(flagged, digit || (n == 14 && in_runs(c)));
+                struct slice all = {text, sizeof text};
+                detect_skim(what, all, 0, sizeof text, count_place, found);
+                CU_ASSERT_EQUAL(found[0], n == 14 && in_runs(c));
+                CU_ASSERT(found[0] == 0 || found[1] == at);
                 text[at] = 'b';
-                detect_skim(what, (struct slice){text, sizeof text}, true, blocks);
-                CU_ASSERT_EQUAL(blocks[0] != 0, digit);
+                found[0] = 0;
+                detect_skim(what, all, 0, sizeof text, count_place, found);
+                CU_ASSERT_EQUAL(found[0], 0);
             }
 }
 
 /* What skimming rests on: every token is a run, of these bytes and of no others. */
 static void test_skim_runs(void)
 {
-    struct detect_filter filter = {.names = false};
+    static struct detect_filter filter;
     struct detect_skim what = {.filter = &filter};
     unsigned tokens = 0;
-    if (!detect_marks_can()) {
+    if (!detect_skim_can()) {
         tap_skip("this processor looks at each byte");
         return;
     }
@@ -601,13 +612,15 @@ static size_t made_prose(char *to, size_t n, uint32_t *state)
     return n;
 }
 
-/* Each row at each place of a block, between words, and each beginning of it at a text's end. */
+/* Each row at each place of a window, and about the end of as many as are read at once, between
+ * words, and each beginning of it at a text's end. */
 static void skim_row(const struct row *r, struct detector_set *skims,
                      const struct detector_set *plain, uint32_t *state)
 {
     size_t n = strlen(r->text);
     char text[1024];
-    for (size_t at = 0; at < 2 * DETECT_BLOCK + 2; at++) {
+    for (size_t k = 0; k < 2 * 66; k++) {
+        size_t at = k < 66 ? k : 460 + k - 66;
         size_t all = made_prose(text, at + n + chance(state) % 200, state);
         memcpy(text + at, r->text, n);
         if (chance(state) % 3 && at > 0)
@@ -622,11 +635,58 @@ static void skim_row(const struct row *r, struct detector_set *skims,
     }
 }
 
+/* Names, what stands between them and a value, and values, all of them whole or nearly. */
+static size_t made_names(char *to, size_t max, uint32_t *state)
+{
+    static const char *const parts[3][16] = {
+        {"api_token", "Secret", "x.apiKey", "KEY", "key", "my_pwd", "publicKey", "tok", "a-passw",
+         "_pat", "x_pat", "credential", "AccEss-Key", "AUTHORIZATION", "passphrase1", "A1"},
+        {"", "", "", "Bearer ", "basic ", "ToKen ", "bearer", "Bear "},
+        {"m1rp3cugt03pws0ku", "q6eSvkiiKA", "q6eSvkiiK", "/ab34567890cd", "=ab3=567~90cd",
+         "http2TransportConn", "tok=ab3567890cd4", "x"}};
+    static const char between[] = " \t\"'`\\:=>:==  (;";
+    size_t n = 0;
+    while (n + 100 < max) {
+        for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
+            for (size_t signs = k == 1 ? chance(state) % 12 : 0; signs > 0; signs--)
+                to[n++] = between[chance(state) % (sizeof between - 1)];
+            const char *part = parts[k][chance(state) % (k == 0 ? 16 : 8)];
+            memcpy(to + n, part, strlen(part));
+            n += strlen(part);
+        }
+        for (size_t blanks = chance(state) % 3; blanks > 0; blanks--)
+            to[n++] = chance(state) % 2 ? ' ' : '\n';
+    }
+    return n;
+}
+
+static void test_skim_names(void)
+{
+    static char text[1400];
+    static struct detect_scan found;
+    uint32_t state = 5, what = detectors_of(SLICE("credentials"));
+    size_t most = 0;
+    struct detector_set *skims = detector_set_new(what), *plain = detector_set_new(what);
+    CU_ASSERT_FATAL(skims && plain);
+    detector_set_plain(plain);
+    for (unsigned i = 0; i < 3000; i++) {
+        size_t n = made_names(text, 200 + chance(&state) % (sizeof text - 200), &state);
+        struct slice all = {text, n - chance(&state) % 40};
+        hold_against(skims, plain, all, i % 3 ? 0 : chance(&state) % 100, i % 2);
+        found = (struct detect_scan){.text = all, .whole = true};
+        detector_scan(skims, &found);
+        most += found.n;
+    }
+    CU_ASSERT(most > 3000);
+    detector_set_free(skims);
+    detector_set_free(plain);
+}
+
 static void test_skim(void)
 {
     uint32_t state = 7, many = detectors_of(SLICE("credentials")) | DETECT_BIT(DETECT_CARD) |
                                DETECT_BIT(DETECT_IBAN) | DETECT_BIT(DETECT_EMAIL);
-    if (!detect_marks_can()) {
+    if (!detect_skim_can()) {
         tap_skip("this processor looks at each byte");
         return;
     }
@@ -817,12 +877,13 @@ void suite_detector(void)
     CU_add_test(s, "many at once", test_many);
     CU_add_test(s, "what is not decided", test_undecided);
     CU_add_test(s, "what cannot be read", test_unreadable);
-    CU_add_test(s, "many bytes at once, or each", test_marks);
+    CU_add_test(s, "many bytes at once, or each", test_made);
     CU_add_test(s, "what skimming rests on", test_skim_runs);
-    CU_add_test(s, "blocks that are skimmed, or each byte", test_skim);
+    CU_add_test(s, "text that is skimmed, or each byte", test_skim);
     CU_add_test(s, "URLs that are skimmed", test_skim_url);
     CU_add_test(s, "keys behind dashes that are skimmed", test_skim_dashes);
     CU_add_test(s, "values that are skimmed", test_skim_values);
+    CU_add_test(s, "names before values that are skimmed", test_skim_names);
     CU_add_test(s, "escapes many at once, or each", test_escapes_wide);
     CU_add_test(s, "cut anywhere", test_cut);
     CU_add_test(s, "what waits for room", test_waits);

@@ -11,6 +11,8 @@ import time
 
 from . import tap
 
+SLOWER = float(os.environ.get("TEST_SLOWER", "1"))  # as the watchdog of a test
+
 
 class Terminal:
     """A program on a pseudo-terminal of ours."""
@@ -45,7 +47,7 @@ class Terminal:
 
     def see(self, text, seconds=8):
         """Wait until text came; what came before it goes. -> bool"""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * SLOWER
         text = text.encode()
         while text not in self.out:
             left = end - time.monotonic()
@@ -60,7 +62,7 @@ class Terminal:
         return True
 
     def wait(self, seconds=10):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * SLOWER
         while self.status is None and time.monotonic() < end:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:

@@ -221,7 +221,8 @@ static int back_leave(void *self, struct event_base *base UNUSED)
 
 int back_main(const struct back_life *life)
 {
-    struct back b = {.life = life};
+    static struct back b; /* what it has when the process ends is still held then */
+    b.life = life;
     const struct role_life own = {.role = life->role,
                                   .first = crypto_text_later,
                                   .counts = true,

@@ -249,7 +249,8 @@ static int front_leave(void *self, struct event_base *base UNUSED)
 
 int front_main(const struct front_life *life)
 {
-    struct front f = {.life = life};
+    static struct front f; /* what it has when the process ends is still held then */
+    f.life = life;
     const struct role_life own = {.role = life->role,
                                   .first = crypto_text_later,
                                   .counts = true,

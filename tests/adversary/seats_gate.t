@@ -401,7 +401,7 @@ def everything(t):
 
 
 def main(t):
-    person.each(t, everything)
+    person.each(t, everything, together=True)
 
 
 tap.run(main, timeout=240)

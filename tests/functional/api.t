@@ -33,6 +33,8 @@ def relay(t, path):
 
 
 def hunt(t, program, url, what, seed, args, examples):
+    if durward.sanitized():
+        examples = examples * 2 // 3  # most of the time is schemathesis's own
     scratch = t.mkdir("hypothesis")
     r = subprocess.run(
         [program, "run", os.path.join(TOP, "doc", "openapi.json"), "--base-url", url,
@@ -45,7 +47,7 @@ def hunt(t, program, url, what, seed, args, examples):
     asked = re.search(r"not_a_server_error\s+(\d+) / (\d+) passed", text)
     t.ok(r.returncode == 0, "%s: the server is what the document says (seed %d)" % (what, seed),
          text[text.find("= FAILURES"):][:6000] if "= FAILURES" in text else text[-3000:])
-    t.ok(asked and int(asked.group(2)) >= 40, "%s: %s requests" % (
+    t.ok(asked and int(asked.group(2)) >= (25 if durward.sanitized() else 40), "%s: %s requests" % (
         what, asked.group(2) if asked else "no"))
 
 

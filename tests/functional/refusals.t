@@ -2,7 +2,7 @@
 """What an agent reads when a request is refused, held or fails: real clients × a path that no rule allows, a host that no
 rule allows, an origin that cannot be reached, a request that somebody was asked about and said no to. Where a client shows
 a body or a reason at all, it names Durward, the reason and the way out. A refusal adds two seconds at most to the client's
-own time, and an origin's failure comes as soon as it does without Durward. ./runtests tries two of these with each client, in
+own time, and an origin's failure comes as soon as it does without Durward. ./runtests tries one of these with each client, in
 turn; `make refusal-texts` all, which writes doc/refusals.md (--write), and so does whoever names clients."""
 import os
 import re
@@ -194,11 +194,10 @@ def soon(t, client, case, box, folder, tools, outputs, took, alone):
 
 
 def tried(client):
-    """Two cases of a client's, each in its turn; all where clients or --write are named."""
+    """A case of a client's, each in its turn; all where clients or --write are named."""
     if sys.argv[1:]:
         return list(CASES)
-    at, all_of_them = list(COMMANDS).index(client), list(CASES)
-    return [all_of_them[at % len(CASES)], all_of_them[(at + 2) % len(CASES)]]
+    return [list(CASES)[list(COMMANDS).index(client) % len(CASES)]]
 
 
 def ask(t, box, client, tools, folder, outputs):

@@ -728,7 +728,7 @@ def each(t):
 
 
 def main(t):
-    person.each(t, each, mapped=True, fuse=True)
+    person.each(t, each, mapped=True, fuse=True, together=True)
 
 
 tap.run(main, timeout=400)

@@ -282,7 +282,7 @@ static int try_write(void)
 
 static int try_rename(void)
 {
-    char from[] = "/tmp/durward-proc-XXXXXX", to[sizeof from + 2];
+    char from[] = "/tmp/durward-proc-XXXXXX", to[sizeof from + 3];
     int fd, r = -1;
     if (mkdtemp(from) == NULL)
         return errno;

@@ -1,16 +1,18 @@
 """The same test again as an ordinary user, where we are root: one without ids of /etc/subuid, and
 one with them, in a mount namespace that has its own /etc/passwd."""
+import concurrent.futures
 import ctypes
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 from . import durward, tap
 
 UID = 61999
-PLAIN, MAPPED, FUSE, BOTH = "plain", "mapped", "fuse", "mapped, with fuse,"
+ROOT, PLAIN, MAPPED, FUSE, BOTH = "root", "plain", "mapped", "fuse", "mapped, with fuse,"
 LINE = re.compile(r"^(not )?ok \d+ - (.*)$")
 ENTER = """set -e
 for f in passwd subuid subgid; do
@@ -74,7 +76,18 @@ def accounts(t, folder):
     return t.path(folder, "etc")
 
 
-def again(t, who):
+def started(t, who):
+    """The test as this person, to its end -> CompletedProcess"""
+    if who == ROOT:
+        argv, env = [durward.PYTHON, "-B", os.path.abspath(sys.argv[0])], {}
+    else:
+        argv, env = as_user(t, who)
+    return subprocess.run(argv + sys.argv[1:], env={**os.environ, **env, "TEST_PERSON": who}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=tap.die_with_parent, cwd=None if who == ROOT else "/")
+
+
+def as_user(t, who):
+    """-> the command of a test as an ordinary user, and what its environment has of its own"""
     folder = "as-" + who.split(",")[0] + "-fuse" * (who == BOTH)
     program, tests = copies(t, folder)
     own = t.mkdir(folder + "/tmp")
@@ -87,16 +100,17 @@ def again(t, who):
         argv = ["unshare", "-m", "sh", "-c", ENTER, "enter", accounts(t, folder)] + argv
     if who in (FUSE, BOTH):
         argv = ["unshare", "-m", "sh", "-c", ENTER_FUSE, "enter", t.path(folder, "device")] + argv
-    env = dict(os.environ, DURWARD=program, TEST_TMP=own, TEST_PERSON=who, HOME=own,
-               DURWARD_SEATS=os.path.join(t.path(folder), "seats"))
-    r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, preexec_fn=tap.die_with_parent, cwd="/")
-    count = 0
+    return argv, {"DURWARD": program, "TEST_TMP": own, "HOME": own, "DURWARD_SEATS": os.path.join(t.path(folder), "seats")}
+
+
+def told(t, who, r):
+    """What that run said, as rows of this one."""
+    count, whose = 0, "" if who == ROOT else who + " user: "
     for line in r.stdout.decode("utf-8", "replace").splitlines():
         m = LINE.match(line)
         if m:
             count += 1
-            what = "%s user: %s" % (who, m.group(2))
+            what = whose + m.group(2)
             if "# SKIP" in what:
                 t.skip(*[x.strip() for x in what.split("# SKIP", 1)])
             else:
@@ -105,24 +119,40 @@ def again(t, who):
             t.diag(line[1:].strip())
         elif line and not line.startswith("1.."):
             t.diag(line)
-    t.ok(r.returncode == 0 and count > 0, "%s user: the test ran to its end" % who,
-         "status %d" % r.returncode)
+    t.ok(r.returncode == 0 and count > 0, whose + "the test ran to its end", "status %d" % r.returncode)
 
 
-def each(t, fn, mapped=False, fuse=False):
-    """fn(t) as who we are; as root, as ordinary users too. fuse: one may open /dev/fuse."""
-    fn(t)
-    if os.geteuid() != 0 or "TEST_PERSON" in os.environ:
-        return
-    again(t, PLAIN)
+def again(t, who):
+    told(t, who, started(t, who))
+
+
+def others(t, mapped, fuse):
+    """Those besides root."""
+    yield PLAIN
     if fuse:
-        again(t, FUSE)
-    if not mapped:
-        return
-    if os.access("/usr/bin/newuidmap", os.X_OK):
-        again(t, BOTH if fuse else MAPPED)
-    else:
+        yield FUSE
+    if mapped and os.access("/usr/bin/newuidmap", os.X_OK):
+        yield BOTH if fuse else MAPPED
+    elif mapped:
         t.skip("a user with ids of /etc/subuid", "newuidmap is not installed")
+
+
+def each(t, fn, mapped=False, fuse=False, together=False):
+    """fn(t) as who we are; as root, as ordinary users too. fuse: one may open /dev/fuse. together: all of them at once, each
+    in a process of its own with its own watchdog; of tests that wait for most of their time."""
+    if os.geteuid() != 0 or "TEST_PERSON" in os.environ:
+        fn(t)
+        return
+    if not together:
+        fn(t)
+        for who in others(t, mapped, fuse):
+            again(t, who)
+        return
+    signal.alarm(0)
+    everybody = [ROOT, *others(t, mapped, fuse)]
+    with concurrent.futures.ThreadPoolExecutor(len(everybody)) as pool:
+        for who, r in zip(everybody, pool.map(lambda who: started(t, who), everybody)):
+            told(t, who, r)
 
 
 def own_ids(t):

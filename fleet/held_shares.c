@@ -62,14 +62,24 @@ static struct one *find(struct held_shares *s, const char *name)
     return at;
 }
 
+/* The database may say more than there is, and a limit may have been lowered: nobody is shown that.
+ */
+static uint64_t at_most(uint64_t held, uint64_t amount)
+{
+    return held < amount ? held : amount;
+}
+
 void held_shares_asked(struct held_shares *s, const struct share_name *n, uint64_t amount,
                        uint64_t held, uint32_t number)
 {
     struct one *o = find(s, n->text);
     if (o == NULL)
         return;
-    *o = (struct one){
-        .amount = amount, .held = held, .seconds = n->seconds, .number = number, .kind = n->kind};
+    *o = (struct one){.amount = amount,
+                      .held = at_most(held, amount),
+                      .seconds = n->seconds,
+                      .number = number,
+                      .kind = n->kind};
     memcpy(o->name, n->text, sizeof o->name);
     memcpy(o->policy, n->policy, sizeof o->policy);
 }
@@ -81,8 +91,8 @@ void held_shares_answered(struct held_shares *s, uint32_t number, uint64_t held)
         if (o->name[0] == 0 || o->number != number)
             continue;
         o->number = 0;
-        o->held = held;
-        if (held == 0)
+        o->held = at_most(held, o->amount);
+        if (o->held == 0)
             memset(o, 0, sizeof *o);
         return;
     }

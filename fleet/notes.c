@@ -27,6 +27,7 @@ struct notes {
     uint32_t channel;
     uint32_t epoch; /* of the channel: what another one asked is not answered on this one */
     bool there;     /* the table is */
+    bool looking;   /* whether it is was asked, and has not been answered */
     bool hinting, retrying;
     size_t open, puts;
 };
@@ -292,8 +293,8 @@ static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct notes *n = arg;
     n->retrying = false;
-    if (!n->there && database_is_up(n->database))
-        notes_begin(n);
+    if (!n->there && !n->looking && database_is_up(n->database))
+        notes_begin(n); /* not twice: the controller takes one W_NOTES_UP for one beginning */
 }
 
 /* A server that is not yet the primary, is full or too slow refuses, and keeps the connection. */
@@ -309,6 +310,7 @@ static void on_table(void *arg, const struct database_tag *tag UNUSED, bool ok,
 {
     struct notes *n = arg;
     n->open--;
+    n->looking = false;
     if (!ok) {
         retry_soon(n);
         return;
@@ -333,6 +335,7 @@ static void on_looked(void *arg, const struct database_tag *tag, bool ok, struct
 void notes_begin(struct notes *n)
 {
     n->there = false;
+    n->looking = true;
     n->open++;
     database_ask(n->database,
                  "LISTEN durward_note; SELECT (to_regclass('durward_note') IS NOT NULL)::text",

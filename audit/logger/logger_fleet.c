@@ -48,6 +48,7 @@ struct logger_fleet {
     unsigned patrolled;
     size_t rows, news;    /* of the answer that comes */
     struct buf own;       /* our latest line */
+    uint64_t told_ms;     /* when the controller was told last what is known */
     uint64_t unread;      /* its number, until it was read in the database; 0: it was */
     uint64_t unseen;      /* another host's word of a later one was taken up to this number */
     bool listed;          /* our key is the one that the fleet knows */
@@ -447,9 +448,13 @@ static void tell_host(const struct logger_fleet *f, size_t host, struct ipc *to)
 
 void logger_fleet_tell(const struct logger *l, struct ipc *to)
 {
-    const struct logger_fleet *f = l->fleet;
+    struct logger_fleet *f = l->fleet;
+    uint64_t now = logger_ms();
     if (f == NULL || ipc_queued(to) > SUBSCRIBERS_BEHIND)
         return; /* it does not read */
+    if (f->told_ms && now - f->told_ms < LOGGER_TICK_MS)
+        return; /* each answer looks through all heads: who asks so often is a conquered one */
+    f->told_ms = now;
     for (size_t i = 0; i < witness_hosts(f->witness); i++)
         tell_host(f, i, to);
 }

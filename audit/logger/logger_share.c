@@ -1,8 +1,8 @@
 /* Who may write how much of the log. Each writer's credit is what is left of its share; where a
  * writer serves several sandboxes each of these has a share, too, and the writer is told whose is
  * used up. What a writer appends without credit is found, and ends it: within LOGGER_TICK_MS where
- * it takes LOOK_BYTES of the disk, else within LOOKS times that. With little room on the disk
- * shares shrink, so that who used most is refused first. */
+ * the disk has LOOK_BYTES less free for it, else (somebody frees as much) within LOOKS times that.
+ * With little room on the disk shares shrink, so that who used most is refused first. */
 #include "logger_internal.h"
 
 #include "broker.h"

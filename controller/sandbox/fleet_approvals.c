@@ -212,7 +212,15 @@ static void decide(struct fleet_approvals *f, struct asked *k, const json_t *v, 
     (void)approvals_decide(f->controller->approvals, id, json_is_true(allow), who);
 }
 
-/* "ap-…-KEY": of whose answer there is one. An answer of this host's own went another way. */
+/* This host's own answer to another one's request: of a life before this one, too, it is the one
+ * that there is, and is said again where the database loses it. */
+static void know_own(struct fleet_approvals *f, struct asked *k, const char *id, struct slice body)
+{
+    snprintf(k->by, sizeof k->by, "%s", fleet_seal_key(f->seal));
+    fleet_notes_keep(f->controller->fleet, "answered", id, body, (uint32_t)left_of(k) + LATER);
+}
+
+/* "ap-…-KEY": of whose answer there is one. */
 static void on_answered(void *arg, const char *id, struct slice body)
 {
     struct fleet_approvals *f = arg;
@@ -224,13 +232,16 @@ static void on_answered(void *arg, const char *id, struct slice body)
         return;
     *dash = 0;
     struct asked *k = find(f, of);
-    if (k == NULL || k->host[0])
+    if (k == NULL || (k->host[0] && strcmp(dash + 1, fleet_seal_key(f->seal)) != 0))
         return;
     json_t *v = fleet_seal_get(f->seal, "answered", id, body, &host);
     /* the key in the id is the one that signed: a host has one answer */
-    if (v && host[0] && names(v, k) && body.n > strlen(dash + 1) &&
-        memcmp(body.p, dash + 1, strlen(dash + 1)) == 0 && body.p[strlen(dash + 1)] == '.')
+    bool good = v && names(v, k) && body.n > strlen(dash + 1) &&
+                memcmp(body.p, dash + 1, strlen(dash + 1)) == 0 && body.p[strlen(dash + 1)] == '.';
+    if (good && host[0] && k->host[0] == 0)
         decide(f, k, v, host, dash + 1);
+    else if (good && host[0] == 0 && k->host[0])
+        know_own(f, k, id, body);
     json_decref(v);
 }
 

@@ -33,6 +33,7 @@ enum {
     EVERY_MOST = 3600,
     MISSED = 3, /* notes that did not come: it is silent */
     SLACK_US = 2000000,
+    SKEW_US = 300 * 1000000, /* a clock that is further behind has its host look silent */
 };
 
 static const char kind[] = "host";
@@ -182,7 +183,8 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     uint64_t now = (uint64_t)boot_us();
     fleet_notes_ask_shares(c->fleet);
     (void)journal_ask_fleet(c->journal);
-    if (now < f->due || !fleet_notes_up(c->fleet))
+    /* what this host said in a life before is known first: it is replaced by what is said now */
+    if (now < f->due || !fleet_notes_up(c->fleet) || fleet_notes_read_at(c->fleet) == 0)
         return;
     f->due = now + config_fleet(c->config)->logs.every * UINT64_C(1000000);
     say(f);
@@ -254,14 +256,16 @@ static int64_t of(const json_t *v, const char *key)
 }
 
 /* When it was said: by that host's clock, but not before all was read without it, and not later
- * than now. */
+ * than now. Whoever has the database may have held it back: what makes up for a clock that is
+ * behind is bounded. */
 static int64_t said_at(const struct fleet_hosts *f, const json_t *v)
 {
     int64_t now = boot_us(), read = (int64_t)fleet_notes_read_at(f->controller->fleet);
-    int64_t age = ((int64_t)time(NULL) - of(v, "time")) * 1000000;
+    int64_t seconds = (int64_t)time(NULL) - of(v, "time"); /* which may be any number */
+    int64_t age = seconds > 0 ? seconds * 1000000 : 0, sure = age - SKEW_US;
     if (read && age > now - read)
-        age = now - read;
-    return now - (age > 0 ? age : 0);
+        age = sure > now - read ? sure : now - read;
+    return now - age;
 }
 
 static void on_host(void *arg, const char *id, struct slice body)
@@ -349,7 +353,8 @@ static json_t *log_json(const struct known_log *l)
                                            : "doubted",
                           "head", (json_int_t)l->number, "records", (json_int_t)l->seq, "problems",
                           l->problems);
-    put_age(v, "heard", l->heard != 0, (int64_t)((timestamp_now() - l->heard) / 1000));
+    uint64_t now = timestamp_now(); /* heard: by that host's clock, which may be ahead of ours */
+    put_age(v, "heard", l->heard != 0, now > l->heard ? (int64_t)((now - l->heard) / 1000) : 0);
     return v;
 }
 

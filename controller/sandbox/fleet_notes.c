@@ -34,7 +34,7 @@ struct fleet_notes {
     struct ipc *ch;
     bool up, again;           /* again: there was a hint while we asked */
     bool missed;              /* a reader could not apply what it was given */
-    bool whole;               /* what is asked for began with the first */
+    bool whole;               /* since this connection began not all was read yet */
     bool full;                /* not all is known that should be: said once */
     uint64_t after;           /* place of the last that was read */
     uint32_t number, asked;   /* asked 0: nothing is */
@@ -282,10 +282,6 @@ static void ask(struct fleet_notes *n, uint64_t begun)
     n->asked = next_number(n);
     n->asked_at = now_us();
     n->begun = begun ? begun : n->asked_at;
-    if (begun == 0)
-        n->whole = n->after == 0;
-    if (begun == 0 && n->whole)
-        fleet_said_begin(n->said);
     n->again = false;
     n->got = 0;
     msg_init(&m, W_NOTES_ASK);
@@ -347,6 +343,7 @@ static int on_read(struct fleet_notes *n, struct msg *m)
     renew(n);
     if (n->whole) /* a database may have lost what it said was on disk: another is primary now */
         fleet_said_missing(n->said, now_us(), put_back, n);
+    n->whole = false;
     if (n->again)
         ask(n, 0);
     return 0;
@@ -362,8 +359,9 @@ void fleet_notes_again(struct fleet_notes *n)
 static int on_up(struct fleet_notes *n)
 {
     struct waiting *w;
-    n->up = true;
+    n->up = n->whole = true; /* once a connection, however often one that shows nothing is asked */
     n->after = 0;
+    fleet_said_begin(n->said);
     TAILQ_FOREACH(w, &n->waiting, link)
     unsend(n, w);
     send_more(n);

@@ -137,15 +137,18 @@ int fleet_revocations_foreign(struct fleet_revocations *f, const char *id, struc
     return say(f, id, latest(), "-", err);
 }
 
-/* A failover may lose it to hosts that start later: whoever has read it says it again. */
+/* A failover may lose it to hosts that start later: whoever has read it says it again. One that
+ * says that it is for longer than any token lives is none of a host's, and hosts would say it to
+ * one another for ever. */
 static void keep(struct fleet_revocations *f, const char *id, struct slice body, int64_t expires)
 {
     int64_t left = expires - now_seconds();
-    if (left > 0 && (is_identity(id) || is_bearer(id)))
-        fleet_notes_keep(f->controller->fleet, kind, id, body,
-                         left + SLACK < NOTE_SECONDS_MAX ? (uint32_t)left + SLACK
-                                                         : NOTE_SECONDS_MAX);
+    int64_t longest = is_bearer(id) ? API_SECONDS_MAX : latest() - now_seconds();
+    if (left > 0 && left <= longest + SLACK && (is_identity(id) || is_bearer(id)))
+        fleet_notes_keep(f->controller->fleet, kind, id, body, (uint32_t)left + SLACK);
 }
+
+_Static_assert(API_SECONDS_MAX + 2 * SLACK <= NOTE_SECONDS_MAX, "it can be said again");
 
 /* A text of a database that may be anybody's: it can refuse what it names, and no more. */
 static void on_note(void *arg, const char *id, struct slice body)

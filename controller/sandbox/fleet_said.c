@@ -17,7 +17,7 @@ struct said {
 
 struct fleet_said {
     void *tree;
-    size_t n, bytes;
+    size_t n, bytes, n_shown, bytes_shown; /* shown: of those that are no revocations */
     uint64_t reading;
     TAILQ_HEAD(, said) list;
 };
@@ -37,12 +37,26 @@ struct fleet_said *fleet_said_new(void)
     return k;
 }
 
+/* What sandboxes make hosts say takes no revocation's place. */
+static bool is_shown(const char *kind)
+{
+    return strcmp(kind, "revoked") != 0;
+}
+
+static void count(struct fleet_said *k, const struct said *o, bool there)
+{
+    size_t one = there ? 1 : (size_t)-1, bytes = there ? o->n : (size_t)0 - o->n;
+    k->n += one;
+    k->bytes += bytes;
+    k->n_shown += is_shown(o->kind) ? one : 0;
+    k->bytes_shown += is_shown(o->kind) ? bytes : 0;
+}
+
 static void drop(struct fleet_said *k, struct said *o)
 {
     tdelete(o, &k->tree, compare);
     TAILQ_REMOVE(&k->list, o, link);
-    k->n--;
-    k->bytes -= o->n;
+    count(k, o, false);
     free(o->body);
     free(o);
 }
@@ -64,9 +78,11 @@ static struct said *find(struct fleet_said *k, const char *kind, const char *id)
     return at ? *at : NULL;
 }
 
-static bool has_room(const struct fleet_said *k, size_t n)
+static bool has_room(const struct fleet_said *k, const char *kind, size_t n)
 {
-    return k->n < FLEET_SAID_MAX && n <= FLEET_SAID_BYTES - k->bytes;
+    return k->n < FLEET_SAID_MAX && k->bytes + n <= FLEET_SAID_BYTES &&
+           (!is_shown(kind) ||
+            (k->n_shown < FLEET_SAID_MAX / 2 && k->bytes_shown + n <= FLEET_SAID_BYTES / 2));
 }
 
 static void drop_over(struct fleet_said *k, uint64_t now)
@@ -84,9 +100,9 @@ int fleet_said_add(struct fleet_said *k, const char *kind, const char *id, struc
 {
     if (find(k, kind, id))
         return 0;
-    if (!has_room(k, body.n))
+    if (!has_room(k, kind, body.n))
         drop_over(k, now);
-    struct said *o = has_room(k, body.n) ? calloc(1, sizeof *o) : NULL;
+    struct said *o = has_room(k, kind, body.n) ? calloc(1, sizeof *o) : NULL;
     if (o == NULL || (o->body = slice_dup(body)) == NULL) {
         free(o);
         return -1;
@@ -102,8 +118,7 @@ int fleet_said_add(struct fleet_said *k, const char *kind, const char *id, struc
         return -1;
     }
     TAILQ_INSERT_TAIL(&k->list, o, link);
-    k->n++;
-    k->bytes += o->n;
+    count(k, o, true);
     return 0;
 }
 

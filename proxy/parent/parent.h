@@ -325,6 +325,7 @@ int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
 /* parent_policy.c: the sealed images of policies. Borrowed; -1, and said, when there is none. */
 int parent_policy_fd(struct parent *p, const char *name);
+size_t parent_policies_open(const struct parent *p); /* how many descriptors that takes now */
 /* Name, generation and image. */
 void parent_put_policy(struct parent *p, const char *name, struct msg *m);
 void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it is now */

@@ -18,6 +18,15 @@ struct policy_file {
     LIST_ENTRY(policy_file) link;
 };
 
+size_t parent_policies_open(const struct parent *p)
+{
+    const struct policy_file *f;
+    size_t n = 0;
+    LIST_FOREACH(f, &p->policy_files, link)
+    n++;
+    return n;
+}
+
 void parent_policies_forget(struct parent *p)
 {
     struct policy_file *f;

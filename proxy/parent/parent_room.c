@@ -13,11 +13,12 @@ enum {
     OURS = 128    /* what the parent has open for no sandbox, where it cannot count */
 };
 
+/* And for policies, of which a reload may bring more. */
 static size_t for_sandboxes(const struct parent *p)
 {
     const struct sandbox *s;
     const struct child *c;
-    size_t n = 0;
+    size_t n = parent_policies_open(p);
     TAILQ_FOREACH(s, &p->sandboxes, link)
     n += s->n_listeners;
     TAILQ_FOREACH(c, &p->children, link)
@@ -43,6 +44,8 @@ int parent_room(struct parent *p, size_t listeners, struct err *err)
 {
     size_t taken = for_sandboxes(p) + listeners, need = listeners + 1 + PASSING;
     struct rlimit r;
+    if (p->mode == PARENT_RUN)
+        return 0; /* there is one, and nobody beside it */
     if (p->files_ours == 0) {
         size_t open = count_open();
         p->files_ours = open > taken ? open - taken : OURS;

@@ -169,10 +169,17 @@ static void test_age(void)
     say_words(&s, s.b, s.b, words(1, 600, 3));
     is_shown(&s, 1, "silent", 3);
     CU_ASSERT(age_of(&s, 1) >= 600 && age_of(&s, 1) <= 602);
-    say_words(&s, s.b, s.b, words(2, 600, 3)); /* its clock is behind: it was not there just now */
+    say_words(&s, s.b, s.b, words(2, 200, 3)); /* its clock is behind: it was not there just now */
     is_shown(&s, 1, "connected", 3);
     CU_ASSERT(age_of(&s, 1) <= 1);
-    say_words(&s, s.b, s.b, words(3, -600, 3));
+    say_words(&s, s.b, s.b, words(3, 3600, 3)); /* the database has held it back */
+    is_shown(&s, 1, "silent", 3);
+    CU_ASSERT(age_of(&s, 1) >= 3300);
+    json_t *far = words(4, 0, 3);
+    json_object_set_new(far, "time", json_integer(INT64_C(1) << 53));
+    say_words(&s, s.b, s.b, far);
+    CU_ASSERT_EQUAL(age_of(&s, 1), 0);
+    say_words(&s, s.b, s.b, words(5, -600, 3));
     CU_ASSERT_EQUAL(age_of(&s, 1), 0);
     for (int i = 0; i < 6; i++) {
         sleep(1);
@@ -272,6 +279,8 @@ static void test_shares(void)
     close_seats(&s);
 }
 
+static int log_age = 30; /* seconds */
+
 static int say_log(struct seats *s, const char *host, uint64_t number, uint32_t problems)
 {
     struct msg m;
@@ -279,7 +288,7 @@ static int say_log(struct seats *s, const char *host, uint64_t number, uint32_t 
     msg_put_str(&m, host);
     msg_put_u64(&m, number);
     msg_put_u64(&m, 77);
-    msg_put_u64(&m, ((uint64_t)time(NULL) - 30) * 1000000000);
+    msg_put_u64(&m, (uint64_t)(time(NULL) - log_age) * 1000000000);
     msg_put_u32(&m, problems);
     for (uint32_t i = 0; i < problems; i++) {
         msg_put_str(&m, "forked");
@@ -312,6 +321,13 @@ static void test_logs(void)
     json_int_t age = json_integer_value(json_object_get(log, "age_seconds"));
     CU_ASSERT(age >= 30 && age <= 32);
     json_decref(v);
+    log_age = -60; /* its clock is ahead */
+    CU_ASSERT_EQUAL(say_log(&s, "b", 5, 0), 0);
+    v = shown(&s, 1);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(v, "log"), "age_seconds")),
+                    0);
+    json_decref(v);
+    log_age = 30;
     CU_ASSERT_EQUAL(say_log(&s, "b", 6, 2), 0);
     CU_ASSERT_STRING_EQUAL(log_state(&s, 1), "doubted");
     CU_ASSERT_EQUAL(say_log(&s, "d", 0, 0), 0);

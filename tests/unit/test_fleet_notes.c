@@ -251,11 +251,13 @@ static void test_made_up(void)
 static void read_all(struct world *w, const char *const *ids, size_t n)
 {
     uint64_t after;
+    char body[32];
     say_up(w);
     uint32_t number = hear_ask(w, &after);
     CU_ASSERT(number != 0 && after == 0);
+    snprintf(body, sizeof body, "%lld.-", (long long)time(NULL) + 3600);
     for (size_t i = 0; i < n; i++)
-        say_note(w, i + 1, "revoked", ids[i], "99999999999.-");
+        say_note(w, i + 1, "revoked", ids[i], body);
     say_read(w, number, 0);
 }
 
@@ -274,6 +276,23 @@ static int put_back(struct world *w, char id[NOTE_ID_MAX + 1])
     return n;
 }
 
+/* One for longer than any token lives is nobody's: it is not said again. */
+static void test_for_ever(void)
+{
+    struct world w;
+    uint64_t after;
+    char id[NOTE_ID_MAX + 1];
+    open_world(&w);
+    say_up(&w);
+    uint32_t number = hear_ask(&w, &after);
+    say_note(&w, 1, "revoked", "rt-ever", "99999999999.-");
+    say_note(&w, 2, "revoked", "tk-ever", "99999999999.-");
+    say_read(&w, number, 0);
+    read_all(&w, NULL, 0);
+    CU_ASSERT_EQUAL(put_back(&w, id), 0);
+    close_world(&w);
+}
+
 /* What is over makes room; what finds none is said once and no more. */
 static void test_room(void)
 {
@@ -286,6 +305,16 @@ static void test_room(void)
     CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-0", SLICE("1.-"), 1000, 10), 0);
     CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-x", SLICE("1.-"), 1009, 10), -1);
     CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-x", SLICE("1.-"), 1010, 10), 0);
+    fleet_said_free(s);
+    s = fleet_said_new(); /* what is held and answered leaves half of it to revocations */
+    static char large[NOTE_BODY_MAX];
+    memset(large, 'a', sizeof large);
+    int n = 0;
+    do
+        snprintf(id, sizeof id, "ap-%d", n++);
+    while (fleet_said_add(s, "asked", id, (struct slice){large, sizeof large}, 1000, 10) == 0);
+    CU_ASSERT_EQUAL(n - 1, FLEET_SAID_BYTES / 2 / NOTE_BODY_MAX);
+    CU_ASSERT_EQUAL(fleet_said_add(s, "revoked", "rt-x", SLICE("1.-"), 1000, 10), 0);
     fleet_said_free(s);
 }
 
@@ -324,6 +353,27 @@ static void test_lost(void)
     fleet_notes_forget(w.c.fleet, "asked", "ap-b");
     read_all(&w, ids, 2);
     CU_ASSERT_EQUAL(put_back(&w, id), 0); /* over, not wanted any more, and said anew anyway */
+    read_all(&w, NULL, 0);
+    CU_ASSERT_EQUAL(put_back(&w, id), 2);
+    msg_init(&m, W_NOTES_HINT); /* one that shows nothing all the same is told once */
+    say(&w, &m);
+    number = hear_ask(&w, &after);
+    CU_ASSERT(number != 0 && after == 0);
+    say_read(&w, number, 0);
+    CU_ASSERT_EQUAL(put_back(&w, id), 0);
+    say_up(&w); /* and a question that failed midway is no end of what was begun */
+    number = hear_ask(&w, &after);
+    say_note(&w, 1, "revoked", "rt-read", "99999999999.-");
+    say_read(&w, number, 1);
+    number = hear_ask(&w, &after);
+    CU_ASSERT(number != 0 && after == 1);
+    say_read(&w, number, 2);
+    msg_init(&m, W_NOTES_HINT);
+    say(&w, &m);
+    number = hear_ask(&w, &after);
+    CU_ASSERT(number != 0 && after == 1);
+    say_read(&w, number, 0);
+    CU_ASSERT(put_back(&w, id) == 1 && strcmp(id, "rt-own") == 0);
     close_world(&w);
 }
 
@@ -338,6 +388,7 @@ void tap_suites(void)
     CU_add_test(s, "a role that lies", test_role_lies);
     CU_add_test(s, "revocations", test_revocations);
     CU_add_test(s, "ids that are made up", test_made_up);
+    CU_add_test(s, "one for ever", test_for_ever);
     CU_add_test(s, "what the database lost", test_lost);
     CU_add_test(s, "room for that", test_room);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,10 +51,13 @@ static bool has(const char *path, struct slice text)
 int kube_file_replace(const char *path, struct slice text, unsigned mode, struct err *err)
 {
     char other[PATH_BYTES];
-    int len = snprintf(other, sizeof other, "%s.new", path);
+    unsigned own =
+        0; /* two that write at once have a file each: none takes the other's for whole */
+    if (getrandom(&own, sizeof own, 0) != sizeof own)
+        return err_sys(err, "random bytes");
+    int len = snprintf(other, sizeof other, "%s.%08x.new", path, own);
     if (len < 0 || (size_t)len >= sizeof other)
         return err_set(err, ERR_LIMIT, "%.200s: the path is too long", path);
-    (void)unlink(other);
     int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && fchmod(fd, mode) == 0;
     for (size_t at = 0; ok && at < text.n;) {
@@ -64,7 +68,12 @@ int kube_file_replace(const char *path, struct slice text, unsigned mode, struct
     ok = ok && fsync(fd) == 0;
     if (fd >= 0 && close(fd) < 0)
         ok = false;
-    return ok && rename(other, path) == 0 ? 1 : err_sys(err, "%s", other);
+    if (ok && rename(other, path) == 0)
+        return 1;
+    (void)err_sys(err, "%s", other);
+    if (fd >= 0)
+        (void)unlink(other);
+    return -1;
 }
 
 int kube_file_write(const char *path, struct slice text, struct err *err)

@@ -81,6 +81,10 @@ json_t *kube_list_made_of(const json_t *network, const json_t *ours, const json_
     if (own && json_object_set(own, FROM, plain) == 0) {
         bool same = json_equal(from_of(ours), plain);
         made = kube_list_with(same ? ours : plain, own, err);
+        if (made == NULL && same) { /* others have left it without a plugin: it is made anew */
+            *err = (struct err){0};
+            made = kube_list_with(plain, own, err);
+        }
     } else if (err->code == ERR_NONE) {
         err_set(err, ERR_INTERNAL, "out of memory");
     }

@@ -241,7 +241,7 @@ static void end(struct kube_mirror *m, bool bad)
         m->version[0] = '\0';
     if (lasted >= LASTED_S)
         m->failed = 0;
-    unsigned rest = m->failed ? 1u << m->failed : lasted < SHORT_S;
+    unsigned rest = bad && m->failed ? 1u << m->failed : lasted < SHORT_S;
     m->again = milliseconds() + (int64_t)rest * 1000;
     if (!bad || m->failed == DOUBLED)
         return;

@@ -1,5 +1,5 @@
-/* Copies the plugin, writes the list, waits for changes of the folder; asks at its end whether the
- * DaemonSet is still there. */
+/* Copies the plugin, writes the list, waits for changes of the folder; asks at its end whether
+ * Durward is being taken away. */
 #include "kube_plugin.h"
 
 #include <dirent.h>
@@ -377,6 +377,21 @@ static char ask_of(const struct kube *k, const char *path)
     return now;
 }
 
+/* Whoever deletes the namespace deletes both signs, but not yet: pods go first, and the DaemonSet
+ * is there while they end. */
+static bool is_space_ending(const struct kube *k, const char *daemonset)
+{
+    char path[PATH_BYTES];
+    struct err err = {0};
+    json_t *said = NULL;
+    int status = 0, n = (int)strcspn(daemonset, "/");
+    struct kube_request q = {.method = "GET", .path = path};
+    snprintf(path, sizeof path, "/api/v1/namespaces/%.*s", n, daemonset);
+    bool ending = kube_ask(k, &q, &status, &said, &err) == 0 && status == 200 && ends(said);
+    json_decref(said);
+    return ending;
+}
+
 /* What its witness has heard last. */
 static char heard(struct sign *s)
 {
@@ -393,7 +408,7 @@ static const char *word_of(char now)
 
 /* The witnesses may hear it a little later than we are told to end, and one of the two is gone
  * before the other. */
-static bool is_taken_away(const struct kube *k, struct sign *signs)
+static bool is_taken_away(const struct kube *k, struct sign *signs, const char *daemonset)
 {
     static const struct timespec again = {0, AGAIN_MS * 1000000};
     int64_t end = milliseconds() + HEAR_MS;
@@ -402,7 +417,7 @@ static bool is_taken_away(const struct kube *k, struct sign *signs)
         for (int i = 0; i < SIGNS; i++) {
             now[i] = ask_of(k, signs[i].path);
             if (i == DAEMONSET && now[i] == HERE)
-                return false; /* an update */
+                return is_space_ending(k, daemonset); /* else it is an update */
             if (now[i] == '\0')
                 now[i] = heard(&signs[i]);
         }
@@ -464,7 +479,7 @@ int kube_plugin_keep(const struct kube_plugin *p, const struct kube *k, const ch
     for (int i = 0; r == 0 && i < SIGNS; i++)
         r = sign_init(&signs[i], i, daemonset, err) < 0 || begin_witness(&signs[i], k, err) < 0 ? -1
                                                                                                 : 0;
-    bool gone = r == 0 && (keep(p, fd), is_taken_away(k, signs));
+    bool gone = r == 0 && (keep(p, fd), is_taken_away(k, signs, daemonset));
     close(fd);
     if (!gone)
         return r;

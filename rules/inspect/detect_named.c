@@ -155,6 +155,8 @@ void detect_named_at(struct detect_scan *s, size_t i)
     if (s->text.p[i] == ':' && i + 1 < s->text.n && s->text.p[i + 1] == '=')
         return; /* of ":=", at whose "=" it is looked for */
     size_t at = value_behind(s, i, &quote), stop = at, digits = 0;
+    if (at < s->text.n && s->text.p[at] == '=')
+        return; /* of a longer row of signs, also where that is not all there */
     for (; stop < s->text.n && stop - at <= VALUE_MAX && is_value(s->text.p[stop]); stop++)
         digits += detect_is(s->text.p[stop], CLASS_DIGIT);
     bool cut = detect_cut(s, stop);

@@ -82,18 +82,21 @@ static size_t read_text(struct detect_stream *s, bool whole)
 
 /* ---- what is found ---- */
 
-/* A number of JSON rather than text in quotes: it has to stay a number. */
+/* A number of JSON rather than text in quotes: it has to stay a number. So many blanks before it
+ * are looked at, wherever a piece of the body ends: behind more it may be one. */
+enum { BLANKS_MAX = DETECT_BEHIND / 2 };
 static bool is_number(const struct detect_stream *s, const struct detect_match *m)
 {
-    size_t i = m->at;
+    size_t i = m->at, blanks = 0;
     for (size_t k = 0; k < m->n; k++)
         if (!detect_is(s->as.text[m->at + k], CLASS_DIGIT))
             return false;
     if (i > 0 && s->as.text[i - 1] == '-')
         i--;
-    while (i > 0 && memchr(" \t\r\n", s->as.text[i - 1], 4))
-        i--;
-    return s->form == DETECT_JSON && (i == 0 || memchr(":,[", s->as.text[i - 1], 3));
+    for (; i > 0 && blanks < BLANKS_MAX && memchr(" \t\r\n", s->as.text[i - 1], 4); i--)
+        blanks++;
+    return s->form == DETECT_JSON &&
+           (i == 0 || blanks == BLANKS_MAX || memchr(":,[", s->as.text[i - 1], 3));
 }
 
 static void mask(struct detect_stream *s, const struct detect_match *m)

@@ -36,6 +36,7 @@ class Server:
         self.release, self.daemons, self.nodes = threading.Event(), [], []
         self.signs, self.said = {"daemonsets": 200, "rolebindings": 200}, {"daemonsets": [], "rolebindings": []}
         self.followed, self.streams, self.missing, self.flood, self.newer = 0, {}, set(), set(), {}
+        self.space = {}
         t.cleanup(self.release.set)
         self.origin = origin.Origin(t, d.ca, "localhost", self.answer)
         self.token, self.ca, self.uid = t.write("token", "t0ken"), d.ca.pem, "d-1"
@@ -79,6 +80,8 @@ class Server:
             self.part(req, conn, query, self.nodes)
         elif req.path.endswith("/daemonsets"):
             conn.reply(req, 200, listed([{"metadata": {"name": "durward-node", "namespace": "durward-node", "uid": self.uid}}]))
+        elif req.path == "/api/v1/namespaces/durward-node":
+            conn.reply(req, 200, {"metadata": self.space})
         elif req.path.split("/")[-2] in self.signs:
             conn.reply(req, self.signs[req.path.split("/")[-2]], {"metadata": {"uid": self.uid}})
         elif "labelSelector" in query:
@@ -447,7 +450,7 @@ def taken_away(t, s, n):
     for how, daemonset, rights, stays in (
             ("nobody may ask any more", (403, None), (403, None), True), ("the DaemonSet alone is gone", (404, gone), (200, None), True),
             ("both are deleted, with the account", (401, gone), (401, gone), False), ("one is being deleted, and the other was", (403, ends), (403, gone), False),
-            ("both are gone", (404, None), (404, None), False)):
+            ("both are gone", (404, None), (404, None), False), ("their namespace is being deleted", (200, None), (200, None), False)):
         s.signs.update(daemonsets=200, rolebindings=200)
         for x in s.said:
             s.said[x] = [here]
@@ -455,6 +458,7 @@ def taken_away(t, s, n):
         n.start()
         tap.wait_for(lambda: n.check() and s.followed > had + 1, 10, 0.05)
         s.signs.update(daemonsets=daemonset[0], rolebindings=rights[0])
+        s.space = {"deletionTimestamp": "now"} if how.startswith("their namespace") else {}
         n.p.terminate()
         s.said["daemonsets"] += [daemonset[1]] if daemonset[1] else []
         s.said["rolebindings"] += [rights[1]] if rights[1] else []

@@ -449,6 +449,10 @@ static void test_list_of_ours(void)
     made_of(network, "{\"plugins\": 3}", "bridge durward-cni ");
     made_of(network, "[]", "bridge durward-cni ");
     made_of(network, with_mesh, "bridge mesh durward-cni ");
+    made_of(network,
+            "{\"plugins\": [{\"type\": \"durward-cni\", \"from\": {\"plugins\": [{\"type\": "
+            "\"bridge\"}]}}]}",
+            "bridge durward-cni ");
     made_of("{\"plugins\": [{\"type\": \"ptp\"}]}", with_mesh, "ptp durward-cni ");
     made_of("{\"plugins\": [{\"type\": \"bridge\"}, {\"type\": \"durward-cni\"}]}", with_mesh,
             "bridge mesh durward-cni ");

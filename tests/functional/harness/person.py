@@ -76,6 +76,9 @@ def accounts(t, folder):
     return t.path(folder, "etc")
 
 
+MOST = 1200  # seconds, of a test whose own watchdog does not end it
+
+
 def started(t, who):
     """The test as this person, to its end -> CompletedProcess"""
     if who == ROOT:
@@ -83,7 +86,8 @@ def started(t, who):
     else:
         argv, env = as_user(t, who)
     return subprocess.run(argv + sys.argv[1:], env={**os.environ, **env, "TEST_PERSON": who}, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=tap.die_with_parent, cwd=None if who == ROOT else "/")
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=tap.die_with_parent, cwd=None if who == ROOT else "/",
+                          timeout=MOST)
 
 
 def as_user(t, who):

@@ -105,6 +105,15 @@ int oci_extend(struct slice config, struct slice variables, struct buf *ret)
     return buf_append(ret, left.p, left.n);
 }
 
+int oci_extend_process(struct slice process, struct slice variables, struct buf *ret)
+{
+    struct slice env = member(process, "\"env\""), left = process;
+    if (env.n < 2 || env.p[0] != '[' || copy_to_end(&left, env, ret) < 0 ||
+        add_variables(env, variables, ret) < 0)
+        return -1;
+    return buf_append(ret, left.p, left.n);
+}
+
 /* ---- the files ---- */
 
 static int read_all(int dir, const char *path, struct buf *to, mode_t *mode)
@@ -134,27 +143,44 @@ static int write_all(int dir, const char *path, const struct buf *from, mode_t m
     return n == (ssize_t)buf_len(from) ? renameat(dir, fresh, dir, path) : -1;
 }
 
-static int extend_bundle(const char *path)
+typedef int extend_fn(struct slice text, struct slice variables, struct buf *ret);
+
+/* A file in a folder. */
+static int extend_file(const char *folder, const char *name, extend_fn *extend)
 {
-    struct buf config, variables, out;
+    struct buf text, variables, out;
     mode_t mode = 0600;
-    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    buf_init(&config, OCI_CONFIG_MAX + 1);
+    int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    buf_init(&text, OCI_CONFIG_MAX + 1);
     buf_init(&variables, OCI_CONFIG_MAX + 1);
     buf_init(&out, 2 * OCI_CONFIG_MAX);
-    int r = dir < 0 ? -1 : read_all(dir, "config.json", &config, &mode);
+    int r = dir < 0 ? -1 : read_all(dir, name, &text, &mode);
     if (r == 0)
         r = read_all(AT_FDCWD, OCI_VARIABLES_INSIDE, &variables, NULL);
     if (r == 0)
-        r = oci_extend(buf_slice(&config), buf_slice(&variables), &out);
+        r = extend(buf_slice(&text), buf_slice(&variables), &out);
     if (r == 0)
-        r = write_all(dir, "config.json", &out, mode);
-    buf_free(&config);
+        r = write_all(dir, name, &out, mode);
+    buf_free(&text);
     buf_free(&variables);
     buf_free(&out);
     if (dir >= 0)
         close(dir);
     return r;
+}
+
+/* The process that `exec` is to begin, as podman says it: --process FILE. Whoever says a command
+ * line instead has no variables of ours. */
+static int extend_process(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= sizeof folder - 1)
+        return -1;
+    memcpy(folder, n ? path : ".", n ? n : 1);
+    folder[n ? n : 1] = '\0';
+    return extend_file(folder, path + n, oci_extend_process);
 }
 
 /* The bundle that is asked to be made a container of; NULL: something else is asked. */
@@ -172,18 +198,81 @@ static const char *bundle(int argc, char **argv)
     return makes ? path : NULL;
 }
 
+/* The file of the process that is asked to be begun in a container; NULL: something else is asked,
+ * or there is none. */
+static const char *process_file(int argc, char **argv)
+{
+    bool execs = false;
+    for (int i = 1; i < argc; i++) {
+        execs = execs || strcmp(argv[i], "exec") == 0;
+        if (execs && (strcmp(argv[i], "--process") == 0 || strcmp(argv[i], "-p") == 0))
+            return i + 1 < argc ? argv[i + 1] : NULL;
+        if (execs && strncmp(argv[i], "--process=", 10) == 0)
+            return argv[i] + 10;
+    }
+    return NULL;
+}
+
+/* ---- who asks ---- */
+
+/* The number of the process that a container began with, as crun's state of it says; 0: argv names
+ * no container that is known. */
+static unsigned first_process(int argc, char **argv)
+{
+    const char *root = "/run/crun";
+    bool execs = false;
+    uint64_t n = 0;
+    struct buf state;
+    buf_init(&state, OCI_CONFIG_MAX + 1);
+    for (int i = 1; i < argc && n == 0; i++) {
+        char path[PATH_MAX];
+        if (strcmp(argv[i], "--root") == 0 && i + 1 < argc)
+            root = argv[++i];
+        else if (strncmp(argv[i], "--root=", 7) == 0)
+            root = argv[i] + 7;
+        else if (!execs)
+            execs = strcmp(argv[i], "exec") == 0;
+        else if (argv[i][0] != '-' && strchr(argv[i], '/') == NULL &&
+                 snprintf(path, sizeof path, "%s/%s/status", root, argv[i]) < (int)sizeof path &&
+                 read_all(AT_FDCWD, path, &state, NULL) == 0)
+            (void)slice_u64(member(buf_slice(&state), "\"pid\""), INT_MAX, &n);
+    }
+    buf_free(&state);
+    return (unsigned)n;
+}
+
+/* Who execs in a container enters the namespaces of its process. The kernel shows those to the same
+ * user, or to CAP_SYS_PTRACE, which nobody has in here; so root becomes that user, and its ambient
+ * capabilities stay while the saved user is root. */
+static bool become_like(unsigned pid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%u", pid);
+    if (pid == 0 || stat(path, &st) < 0 || st.st_uid == 0)
+        return true;
+    return setresgid(st.st_gid, st.st_gid, st.st_gid) == 0 &&
+           setresuid(st.st_uid, st.st_uid, 0) == 0;
+}
+
 bool oci_main(int argc, char **argv, int *status)
 {
     static const char *const real[] = {"/usr/bin/crun", "/usr/local/bin/crun", "/usr/bin/runc",
                                        "/usr/sbin/runc"};
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *path = argc > 0 ? bundle(argc, argv) : NULL;
+    const char *process = argc > 0 ? process_file(argc, argv) : NULL;
     if (argc == 0 || strcmp(slash ? slash + 1 : argv[0], OCI_PROGRAM) != 0)
         return false;
     *status = 1;
-    if (path && extend_bundle(path) < 0) {
+    if ((path && extend_file(path, "config.json", oci_extend) < 0) ||
+        (process && extend_process(process) < 0)) {
         dprintf(STDERR_FILENO, "%s: the configuration in %s cannot be extended\n", OCI_INSIDE,
-                path);
+                path ? path : process);
+        return true;
+    }
+    if (!become_like(first_process(argc, argv))) {
+        dprintf(STDERR_FILENO, "%s: cannot become the container's user\n", OCI_INSIDE);
         return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(real); i++)

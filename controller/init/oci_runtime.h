@@ -14,6 +14,8 @@ enum { OCI_CONFIG_MAX = 4 << 20 };
 /* A config.json with a mount of /etc/durward, and those of the variables (OCI_VARIABLES) that it
  * does not set. -1: it is no such configuration, or too long. */
 int oci_extend(struct slice config, struct slice variables, struct buf *ret);
+/* The same of the process that is begun in a container: its variables alone. */
+int oci_extend_process(struct slice process, struct slice variables, struct buf *ret);
 /* argv[0] is that name: *status is the process's. */
 bool oci_main(int argc, char **argv, int *status);
 

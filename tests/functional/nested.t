@@ -107,6 +107,9 @@ def containers(t, s, c, box):
     code, said = out(c, box, "podman run --rm app", 60)
     t.ok(code == 0 and said.startswith("1234\n1234:5\n") and '"/in-run"' in said and said.endswith("refused 6\n"),
          "podman run: as its own user, through the gate, and an unlisted host is refused in the innermost", said)
+    code, said = out(c, box, "podman run -d -q --name other app sleep 60 && podman exec other id -u && podman exec -u 0 other id -u; podman exec "
+                             "other curl -sS https://%s/in-exec; podman rm -f -t 0 other" % HOST, 60)
+    t.ok("\n1234\n0\n" in said and '"/in-exec"' in said, "podman exec, in a container whose process is not root's", said)
     code, said = out(c, box, "b=$(buildah from localhost/base:1) && buildah run $b curl -sS https://%s/buildah && "
                              "buildah commit -q $b two && podman images -q two | wc -l" % HOST, 120)
     t.ok(code == 0 and '"/buildah"' in said and said.endswith("1\n"), "buildah from, run, commit", said)

@@ -47,6 +47,28 @@ static void test_added(void)
           "\"mounts\":[" MOUNT "]}");
 }
 
+static void check_process(const char *process, const char *want)
+{
+    struct buf b;
+    buf_init(&b, OCI_CONFIG_MAX);
+    int r = oci_extend_process(slice_str(process), slice_str(variables), &b);
+    CU_ASSERT_EQUAL(r, want ? 0 : -1);
+    CU_ASSERT_TRUE(want == NULL || slice_eq_str(buf_slice(&b), want));
+    buf_free(&b);
+}
+
+/* `exec` says a process alone */
+static void test_process(void)
+{
+    check_process(
+        "{\"args\":[\"env\"],\"env\":[\"A=own\"],\"cwd\":\"/\"}",
+        "{\"args\":[\"env\"],\"env\":[\"A=own\",\"BC=two words\",\"D=4\"],\"cwd\":\"/\"}");
+    check_process("{\"env\":[]}", "{\"env\":[\"A=/etc/durward/a\",\"BC=two words\",\"D=4\"]}");
+    check_process("{\"process\":{\"env\":[]},\"mounts\":[]}", NULL);
+    check_process("{\"env\":{}}", NULL);
+    check_process("", NULL);
+}
+
 static void test_others(void)
 {
     static const char *const bad[] = {
@@ -69,5 +91,6 @@ void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("oci_runtime", NULL, NULL);
     CU_add_test(s, "the mount, and variables that are not set", test_added);
+    CU_add_test(s, "a process that is begun in a container", test_process);
     CU_add_test(s, "what is no such configuration", test_others);
 }

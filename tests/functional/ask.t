@@ -240,11 +240,11 @@ def terminal(t, s):
     t.ok(c.see("allow it? [y/s/r/N]") and len(s.github.requests) == before, "what is no answer is asked again, and allows nothing", c.out)
     c.type("\n")
     t.ok(c.see("denied") and c.see("code 403"), "and an empty line is a no", c.out)
-    c.type("(sleep 1; echo on''top) & curl -s -m 3 -o /dev/null -w 'code %%{http_code}\\n' "
+    c.type("(sleep 1; echo on''top) & curl -s -m 8 -o /dev/null -w 'code %%{http_code}\\n' "
            "-d '{\"title\":\"x\"}' https://api.github.com%s\n" % (ISSUE % 22))
     t.ok(c.see("allow it? [y/s/r/N]"), "a third one", c.out)
     t.ok(not c.see("ontop", 1.5), "meanwhile nothing of the sandbox gets onto the terminal", c.out)
-    t.ok(c.see("its time is up, or its client has left", 6), "a client that gives up is told", c.out)
+    t.ok(c.see("its time is up, or its client has left", 12), "a client that gives up is told", c.out)
     t.ok(c.see("ontop"), "then its output goes on", c.out)
     c.type("stty -a | grep -o ' icanon'; exit 4\n")
     t.eq(c.wait(), 4, "and the exit status is the command's")

@@ -5,10 +5,12 @@
 
 #include "approvals.h"
 #include "backlog.h"
+#include "base64.h"
 #include "config_fixture.h"
 #include "controller_internal.h"
 #include "fleet_notes.h"
 #include "fleet_revocations.h"
+#include "fleet_seal.h"
 #include "journal.h"
 #include "registry.h"
 #include "sandbox_events.h"
@@ -37,6 +39,27 @@ struct world {
     char dir[64];
     int dirfd, role, parent; /* our ends */
 };
+
+/* A host that signs with this key, and names nobody. */
+static inline struct fleet_seal *seal_of(EVP_PKEY *key)
+{
+    struct err err = {0};
+    const struct config_fleet nobody = {0};
+    return fleet_seal_new(key, &nobody, &err);
+}
+
+/* Its public half, as a configuration has it. */
+static inline void key_text(EVP_PKEY *key, char text[64])
+{
+    unsigned char raw[FLEET_KEY];
+    size_t n = sizeof raw;
+    struct buf b;
+    CU_ASSERT_EQUAL_FATAL(EVP_PKEY_get_raw_public_key(key, raw, &n), 1);
+    buf_init(&b, 64);
+    CU_ASSERT_EQUAL_FATAL(base64_append(&b, (struct slice){(const char *)raw, sizeof raw}), 0);
+    snprintf(text, 64, "%.*s", (int)buf_len(&b), (const char *)buf_data(&b));
+    buf_free(&b);
+}
 
 static inline void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg UNUSED)
 {

@@ -2,7 +2,6 @@
  * this one names, and once. */
 #include "fleet_bed.h"
 
-#include "base64.h"
 #include "fleet_approvals.h"
 #include "fleet_seal.h"
 #include "held.h"
@@ -18,25 +17,11 @@ struct seats {
     int injector;
 };
 
-static struct fleet_seal *seal_of(EVP_PKEY *key)
-{
-    struct err err = {0};
-    const struct config_fleet nobody = {0};
-    return fleet_seal_new(key, &nobody, &err);
-}
-
 /* Our configuration names b. */
 static void name_b(struct seats *s)
 {
     char config[1024], key[64];
-    unsigned char raw[FLEET_KEY];
-    size_t n = sizeof raw;
-    struct buf b;
-    CU_ASSERT_EQUAL_FATAL(EVP_PKEY_get_raw_public_key(s->keys[1], raw, &n), 1);
-    buf_init(&b, 64);
-    CU_ASSERT_EQUAL_FATAL(base64_append(&b, (struct slice){(const char *)raw, sizeof raw}), 0);
-    snprintf(key, sizeof key, "%.*s", (int)buf_len(&b), (const char *)buf_data(&b));
-    buf_free(&b);
+    key_text(s->keys[1], key);
     snprintf(config, sizeof config,
              V "secrets:\n  p: { env: P }\n  l: { postgres_login: { user: fleet, password: p } }\n"
                "fleet: { postgres: 'postgres://db.example/fleet', login: l, hosts: { b: '%s' } }\n"

@@ -2,7 +2,6 @@
  * once, and as old as it is. */
 #include "fleet_bed.h"
 
-#include "base64.h"
 #include "fleet_hosts.h"
 #include "fleet_seal.h"
 
@@ -12,25 +11,11 @@ struct seats {
     struct fleet_seal *b, *c;
 };
 
-static struct fleet_seal *seal_of(EVP_PKEY *key)
-{
-    struct err err = {0};
-    const struct config_fleet nobody = {0};
-    return fleet_seal_new(key, &nobody, &err);
-}
-
 static void name_b(struct seats *s)
 {
     static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
     char config[2048], key[64];
-    unsigned char raw[FLEET_KEY];
-    size_t n = sizeof raw;
-    struct buf b;
-    CU_ASSERT_EQUAL_FATAL(EVP_PKEY_get_raw_public_key(s->keys[1], raw, &n), 1);
-    buf_init(&b, 64);
-    CU_ASSERT_EQUAL_FATAL(base64_append(&b, (struct slice){(const char *)raw, sizeof raw}), 0);
-    snprintf(key, sizeof key, "%.*s", (int)buf_len(&b), (const char *)buf_data(&b));
-    buf_free(&b);
+    key_text(s->keys[1], key);
     snprintf(config, sizeof config,
              V "secrets:\n  p: { env: P }\n  l: { postgres_login: { user: fleet, password: p } }\n"
                "fleet: { postgres: 'postgres://db.example/fleet', login: l, every: 1s, silent: 3s, "

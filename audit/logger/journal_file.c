@@ -184,10 +184,16 @@ ssize_t journal_file_read(const struct journal_file *f, unsigned char *buf, size
     return n;
 }
 
-uint64_t journal_file_size(const struct journal_file *f)
+struct journal_look journal_file_look(const struct journal_file *f)
 {
+    struct journal_look look = {.size = f->pos};
     struct stat st;
-    return fstat(f->fd, &st) == 0 && (uint64_t)st.st_size > f->pos ? (uint64_t)st.st_size : f->pos;
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+        return look;
+    if ((uint64_t)st.st_size > f->pos)
+        look.size = (uint64_t)st.st_size;
+    look.removed = st.st_nlink == 0;
+    return look;
 }
 
 /* The kernel gives out a read lease only on a file that nobody has open for writing; it counts a

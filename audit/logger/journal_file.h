@@ -32,8 +32,12 @@ void journal_file_done(struct journal_file *f); /* close; the file stays */
 int journal_file_remove(struct journal_file *f, struct err *err);
 /* Bytes at pos: count, 0 at the end, -1. Does not move pos. */
 ssize_t journal_file_read(const struct journal_file *f, unsigned char *buf, size_t size);
-/* Its length as it is now; what was read so far if that cannot be told. */
-uint64_t journal_file_size(const struct journal_file *f);
+struct journal_look {
+    uint64_t size; /* bytes; what was read so far if that cannot be told */
+    bool removed;  /* it has no name any more: what is written to it is in no file */
+};
+/* What it is now, by one system call. */
+struct journal_look journal_file_look(const struct journal_file *f);
 /* 1: somebody can still write to it, 0: nobody, -1: this file system cannot tell. */
 int journal_file_held(const struct journal_file *f);
 /* Cut off everything behind pos. */

@@ -142,27 +142,32 @@ static bool is_removed(int fd)
 
 static bool lost_journal(const struct channel *ch)
 {
-    return ch->state != CHANNEL_DRAINED && is_removed(ch->file.fd);
+    return ch->state != CHANNEL_DRAINED && journal_file_look(&ch->file).removed;
 }
 
 /* The directory, or a journal in it, was removed under us: what is recorded goes nowhere. Nobody is
- * told that anything is on disk any more; the parent makes a directory for the next logger. A turn
- * looks at the journals that it copies, each second all are looked at. */
-static bool leave_removed(struct logger *l, bool all)
+ * told that anything is on disk any more; the parent makes a directory for the next logger. */
+static void leave(struct logger *l)
+{
+    logger_warn(l, "the audit directory or a journal in it was removed, and what it held with it; "
+                   "beginning anew");
+    finish(l, false);
+}
+
+/* A turn looks at the journals that it copies, a tick at those of open channels (logger_tick), and
+ * a second at all others. */
+static bool leave_removed(struct logger *l, bool second)
 {
     const struct channel *ch;
     bool gone = is_removed(l->dir) || is_removed(l->journal_dir);
     TAILQ_FOREACH(ch, &l->busy, busy_link)
     gone |= lost_journal(ch);
-    if (all)
+    if (second)
         TAILQ_FOREACH(ch, &l->channels, link)
-    gone |= lost_journal(ch);
-    if (!gone)
-        return false;
-    logger_warn(l, "the audit directory or a journal in it was removed, and what it held with it; "
-                   "beginning anew");
-    finish(l, false);
-    return true;
+    gone |= (ch->state != CHANNEL_OPEN || l->stopping) && lost_journal(ch);
+    if (gone)
+        leave(l);
+    return gone;
 }
 
 /* 0: the queue is on disk. -1: not; nobody gets credit, and the timer tries again. */
@@ -211,8 +216,10 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct logger *l = arg;
     if (l->finished)
         return;
-    if (!l->stopping)
-        logger_tick(l);
+    if (!l->stopping && !logger_tick(l)) {
+        leave(l);
+        return;
+    }
     if (l->signed_seq == 0)
         sign_head(l); /* a new log has its first head soon */
     if (l->n_drained > 0) {

@@ -323,7 +323,7 @@ static enum copied copy(struct channel *ch)
 {
     struct logger *l = ch->logger;
     /* once over its credit it gets no more: the copying then ends where the credit did */
-    if (journal_file_size(&ch->file) - ch->file.start > ch->granted)
+    if (journal_file_look(&ch->file).size - ch->file.start > ch->granted)
         ch->overrun = true;
     logger_clock(l); /* before the first line that has the new time */
     ssize_t n = journal_file_read(&ch->file, l->chunk, sizeof l->chunk);

@@ -150,7 +150,7 @@ void logger_notice(struct logger *l);
 void channel_charge(struct channel *ch, const struct record_view *v, size_t line);
 uint64_t channel_credit(struct channel *ch); /* what to grant now; 0: nothing */
 void channel_share_done(struct channel *ch);
-void logger_tick(struct logger *l); /* each LOGGER_TICK_MS */
+bool logger_tick(struct logger *l); /* each LOGGER_TICK_MS; false: a journal was removed */
 
 /* logger_start.c: everything that W_INIT asks for. */
 int logger_start(struct logger *l, struct msg *m, struct err *err);

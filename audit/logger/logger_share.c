@@ -230,7 +230,7 @@ static bool rests(const struct channel *ch)
     return !ch->busy && !ch->slowed && TAILQ_EMPTY(&ch->paced);
 }
 
-void logger_tick(struct logger *l)
+bool logger_tick(struct logger *l)
 {
     struct channel *ch, *next;
     uint64_t now = logger_ms();
@@ -241,7 +241,10 @@ void logger_tick(struct logger *l)
         if (ch->state != CHANNEL_OPEN ||
             (!all && rests(ch) && (ch->file.channel + l->ticks) % LOOKS != 0))
             continue;
-        if (journal_file_size(&ch->file) - ch->file.start > ch->granted) {
+        struct journal_look look = journal_file_look(&ch->file);
+        if (look.removed)
+            return false;
+        if (look.size - ch->file.start > ch->granted) {
             channel_wake(ch); /* the copying ends it where its credit did */
             continue;
         }
@@ -249,4 +252,5 @@ void logger_tick(struct logger *l)
         if (!l->failing && !ch->dirty)
             channel_settle(ch, false);
     }
+    return true;
 }

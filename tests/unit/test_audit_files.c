@@ -219,7 +219,7 @@ static void test_journal(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot make a journal"));
     CU_ASSERT_EQUAL(faccessat(dir, "7.j", F_OK, 0), 0); /* the first one's is still there */
     CU_ASSERT_EQUAL(write(writer, "0123456789", 10), 10);
-    CU_ASSERT_EQUAL(journal_file_size(&f), f.start + 10);
+    CU_ASSERT_EQUAL(journal_file_look(&f).size, f.start + 10);
     CU_ASSERT_EQUAL(journal_file_read(&f, head, sizeof head), 10);
     CU_ASSERT_EQUAL(journal_file_held(&f), 1);
     close(writer);
@@ -229,13 +229,15 @@ static void test_journal(void)
     CU_ASSERT(strcmp(got.sandbox, "sb-1") == 0 && strcmp(got.policy, "p") == 0);
     got.pos += 4;
     CU_ASSERT_EQUAL(journal_file_cut(&got, &err), 0);
-    CU_ASSERT_EQUAL(journal_file_size(&f), f.start + 4);
+    CU_ASSERT_EQUAL(journal_file_look(&f).size, f.start + 4);
+    CU_ASSERT_FALSE(journal_file_look(&f).removed);
     CU_ASSERT_EQUAL(journal_file_remove(&got, &err), 0);
+    CU_ASSERT_TRUE(journal_file_look(&f).removed);
     CU_ASSERT_EQUAL(journal_file_remove(&got, &err), 0); /* it is gone already */
     CU_ASSERT_EQUAL(journal_file_cut(&f, &err), -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot open a journal"));
     journal_file_done(&f);
-    CU_ASSERT_EQUAL(journal_file_size(&f), f.start); /* it cannot be told any more */
+    CU_ASSERT_EQUAL(journal_file_look(&f).size, f.start); /* it cannot be told any more */
     CU_ASSERT_EQUAL(journal_file_held(&f), -1);
     memset(f.sandbox, 'x', sizeof f.sandbox - 1);
     memset(f.policy, 'y', sizeof f.policy - 1);

@@ -96,11 +96,11 @@ def write(name, n, at=0):
     fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         while n:
-            w = os.pwrite(fd, b"x" * min(n, 1 << 20), at)
+            w = os.pwrite(fd, b"x" * min(n, 1 << 18), at)
             n -= w; at += w
     finally:
         os.close(fd)
-M = 1 << 20
+M = 1 << 18
 print(full(lambda: write("big", 9 * M)), os.stat("big").st_size <= 8 * M)
 os.unlink("big")
 print(full(lambda: write("big", 6 * M)))
@@ -125,7 +125,7 @@ try:
     while n < 5000:
         os.mkdir("d%d" % n); n += 1
 except OSError as e:
-    print(errno.errorcode[e.errno], 980 <= n <= 1024)
+    print(errno.errorcode[e.errno], 240 <= n <= 256)
 for i in range(n): os.rmdir("d%d" % i)
 n = 0
 open("one", "w").close()
@@ -133,14 +133,14 @@ try:
     while n < 5000:
         os.link("one", "l%d" % n); n += 1
 except OSError as e:
-    print(errno.errorcode[e.errno], 1900 <= n <= 2048)
+    print(errno.errorcode[e.errno], 470 <= n <= 512)
 for i in range(n): os.unlink("l%d" % i)
 n = 0
 try:
     while n < 5000:
         os.symlink("x" * 4000, "s%d" % n); n += 1
 except OSError as e:
-    print(errno.errorcode[e.errno], 900 <= n <= 1024)
+    print(errno.errorcode[e.errno], 220 <= n <= 256)
 for i in range(n): os.unlink("s%d" % i)
 import mmap
 write("m", 4 * M)
@@ -260,22 +260,22 @@ def peer(t, d, c):
 
 def bound(t, d, c):
     """What one can do to have more than the bound, and that what is removed is given back."""
-    volume(c, "small", size=8 * MIB)
+    volume(c, "small", size=2 * MIB)
     one = box(c, "small:/data")
     c.write(one, "/workspace/fill.py", FILL.encode())
     for i in range(2):
         got = out(c, one, PYTHON + " /workspace/fill.py 2>&1")
         t.eq(got, FILLED, "the bound holds, and nothing is lost of it (%d)" % i)
         t.eq(show(c, "small")["used"], directories(d, "small"), "all of it is given back")
-    on_disk = int(out(c, one, "head -c 7m /dev/zero >/data/z; du -sk /data | cut -f1")) * 1024
-    t.ok(on_disk <= 8 * MIB, "it holds on the disk", on_disk)
+    on_disk = int(out(c, one, "head -c 1792k /dev/zero >/data/z; du -sk /data | cut -f1")) * 1024
+    t.ok(on_disk <= 2 * MIB, "it holds on the disk", on_disk)
     used = show(c, "small")["used"]
     t.ok(tap.wait_for(lambda: len(servers(d)) == 1, 10, 0.1), "one process serves it", servers(d))
     pid = servers(d)
-    c.sh(one, "(exec 3>/data/gone; head -c 500k /dev/zero >&3; rm /data/gone; echo on; sleep 100) >/dev/null 2>&1 & sleep 0.3")
+    c.sh(one, "(exec 3>/data/gone; head -c 120k /dev/zero >&3; rm /data/gone; echo on; sleep 100) >/dev/null 2>&1 & sleep 0.3")
     t.ok(show(c, "small")["used"] > used, "what is open counts")
     os.kill(pid[0], signal.SIGKILL)
-    t.ok(c.sh(one, "cat /data/z | wc -c")[1] != b"7340032\n", "without its process a volume cannot be read")
+    t.ok(c.sh(one, "cat /data/z | wc -c")[1] != b"1835008\n", "without its process a volume cannot be read")
     c.delete(one)
     two = box(c, "small:/data")
     t.eq(show(c, "small")["used"], used, "whoever mounts it next counts anew")
@@ -665,7 +665,7 @@ def deaths(t, d, c):
     """Killed while files are made or copied: all or nothing."""
     volume(c, "whole")
     a = box(c, "whole:/data", idle_ttl=0)
-    c.sh(a, "cd /data; mkdir m; for i in $(seq 1500); do echo $i >m/f$i; done; find m -type f | sort | xargs sha256sum >sums")
+    c.sh(a, "cd /data; mkdir m; for i in $(seq 500); do echo $i >m/f$i; done; find m -type f | sort | xargs sha256sum >sums")
     c.ask("POST", VOL + "/whole/snapshot", {"name": "kept"})
     c.delete(a)
     n = 0
@@ -702,6 +702,10 @@ def deaths(t, d, c):
     t.ok(tap.wait_for(lambda: os.listdir(state(d)) == [], 15, 0.2), "nothing is left", os.listdir(state(d)), d.diagnostics())
 
 
+# What makes and removes thousands of files is the same for every ordinary user but one with uids of /etc/subuid.
+LONG, LONG_FOR = (bounds, corners, deaths), (person.ROOT, person.BOTH)
+
+
 def each(t):
     d = durward.Durward(t, "d")
     d.policy("p", [])
@@ -722,7 +726,8 @@ def each(t):
         return
     remove(c, "try")
     for part in (files, bound, kept, peer, who, apart, bounds, paused, copies, corners, tasks, command, deaths):
-        t.part(part, t, d, c)
+        if part not in LONG or os.environ.get("TEST_PERSON", person.ROOT) in LONG_FOR:
+            t.part(part, t, d, c)
     c.close()
     t.eq(d.stop(), 0, "the daemon ends well")
 

@@ -204,7 +204,8 @@ def lacks(t, a, box):
 
 
 def ports(t, s, a, box):
-    a.exec(box, "(python3 -m http.server 8080 --directory /etc >/dev/null 2>&1 &) ; sleep 1")
+    a.exec(box, "(python3 -m http.server 8080 --directory /etc >/dev/null 2>&1 &) ; i=0; "
+                "until grep -q ' [0-9A-F]*:1F90 .* 0A ' /proc/net/tcp || [ $i -ge 200 ]; do i=$((i + 1)); sleep 0.1; done")
     sock, held = a.upgrade("/v1/sandboxes/%s/forward?port=8080" % box, "durward-forward")
     sock.sendall(b"GET /passwd HTTP/1.0\r\n\r\n")
     got = held

@@ -167,7 +167,7 @@ static void test_age(void)
     say_words(&s, s.b, s.b, words(5, -600, 3));
     CU_ASSERT_EQUAL(age_of(&s, 1), 0);
     for (int i = 0; i < 6; i++) {
-        sleep(1);
+        later(1);
         tell(&s, "", NULL);
     }
     is_shown(&s, 1, "silent", 3);
@@ -177,10 +177,10 @@ static void test_age(void)
 /* Each second something is asked and said. */
 static bool hear_soon(struct seats *s, uint16_t type, struct msg *m)
 {
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 5; i++) {
         if (heard(&s->w, s->w.role, type, m))
             return true;
-        usleep(50000);
+        later(1);
     }
     return false;
 }
@@ -214,7 +214,7 @@ static void test_own(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(v);
     CU_ASSERT_EQUAL(json_integer_value(json_object_get(v, "number")), before + 1);
     json_decref(v);
-    sleep(2);
+    later(2);
     CU_ASSERT_FALSE(heard(&s.w, s.w.role, W_NOTE_PUT, &m)); /* the database has not answered */
     say_kept(&s.w, number, NOTE_MINE);
     CU_ASSERT_FATAL(hear_soon(&s, W_NOTE_PUT, &m));

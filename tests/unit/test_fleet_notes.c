@@ -111,7 +111,7 @@ static void test_slow(void)
     say_up(&w);
     uint32_t kept = hear_put(&w, id), asked = hear_ask(&w, &after);
     for (int i = 0; i < 7; i++) {
-        sleep(1);
+        later(1);
         turn(&w);
     }
     for (int i = 0; i < NOTES_AT_ONCE; i++)
@@ -121,7 +121,7 @@ static void test_slow(void)
     say_read(&w, asked, 0);
     CU_ASSERT(hear_until(&w) != 0);
     say_kept(&w, kept, NOTE_FAILED);
-    sleep(1);
+    later(1);
     CU_ASSERT(hear_put(&w, id) != 0 && strcmp(id, "rt-a") == 0);
     CU_ASSERT_FALSE(ended(&w));
     close_world(&w);
@@ -146,7 +146,7 @@ static void test_unapplied(void)
     say_read(&w, number, 0);
     CU_ASSERT_TRUE(fleet_notes_stale(w.c.fleet));
     sqlite3_exec(w.c.registry->db, "PRAGMA query_only=0", NULL, NULL, NULL);
-    sleep(1);
+    later(1);
     number = hear_ask(&w, &after);
     CU_ASSERT(number != 0 && after == 0);
     say_note(&w, 9, "revoked", "rt-own", "99999999999.-");
@@ -349,7 +349,7 @@ static void test_lost(void)
               put_back(&w, id) == 1);
     CU_ASSERT(fleet_notes_put(w.c.fleet, "host", "k", SLICE("x"), 60, false, &err) == 0 &&
               put_back(&w, id) == 1);
-    sleep(2);
+    later(2);
     fleet_notes_forget(w.c.fleet, "asked", "ap-b");
     read_all(&w, ids, 2);
     CU_ASSERT_EQUAL(put_back(&w, id), 0); /* over, not wanted any more, and said anew anyway */

@@ -314,6 +314,17 @@ static bool is_granted(const struct config *c, const char *secret)
     return false;
 }
 
+/* By another secret, by what is no policy's, or by a rule. */
+static bool is_used(const struct config *c, const struct config_secret *s)
+{
+    const struct config_fleet *f = config_fleet(c);
+    const char *const others[] = {c->proxy ? c->proxy->password : NULL, f ? f->login : NULL};
+    bool used = s->used || is_granted(c, s->name);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        used = used || (others[i] && strcmp(others[i], s->name) == 0);
+    return used;
+}
+
 void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
 {
     struct warner w = {fn, arg};
@@ -325,9 +336,7 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
         idle_entries(&c->policies[i], &w);
     }
     for (size_t i = 0; i < c->n_secrets; i++) {
-        bool used = c->secrets[i].used || (c->proxy && c->proxy->password &&
-                                           strcmp(c->proxy->password, c->secrets[i].name) == 0);
-        if (used || is_granted(c, c->secrets[i].name))
+        if (is_used(c, &c->secrets[i]))
             continue;
         snprintf(text, sizeof text, "%s: no rule uses the secret '%s'", c->source.name,
                  c->secrets[i].name);

@@ -487,6 +487,13 @@ static void warnings(void)
     config_warnings(c, count_warning, &seen);
     CU_ASSERT_EQUAL(seen, 0);
     config_unref(c);
+    c = good(V "secrets: { p: { env: P }, s: { postgres_login: { user: u, password: p } } }\n"
+               "fleet: { postgres: 'postgres://db.example/fleet', login: s }\n"
+               "policies: { p: { rules: [ { allow: a.com } ] } }\n");
+    seen = 0;
+    config_warnings(c, count_warning, &seen);
+    CU_ASSERT_EQUAL(seen, 0);
+    config_unref(c);
 }
 
 static void keep_last(void *arg, const char *text)

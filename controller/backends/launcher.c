@@ -110,7 +110,8 @@ int launcher_note_network(const struct netns_listeners *l, struct buf *notes, st
     if (!l->filtered &&
         buf_printf(notes,
                    "note: nf_tables cannot be used here (%s): TCP is taken on ports 80, "
-                   "443 and those of the rules only, and refused packets are not logged\n",
+                   "443 and those of the rules only, refused packets are not logged, and "
+                   "there is no IPv6\n",
                    l->why_not) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     return 0;

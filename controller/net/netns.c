@@ -215,13 +215,16 @@ static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned
                    ? refused(err, "cannot configure the sandbox's network")
                    : -1;
     }
-    bool v6 = have_ipv6();
-    if (own_addresses(v6, err) < 0)
-        return -1;
     int log = nft_install(NETNS_PORT_CATCH_ALL, LOG_GROUP, pod, &why);
     l->filtered = log >= 0;
     if (!l->filtered)
         snprintf(l->why_not, sizeof l->why_not, "%.255s", why.text);
+    bool v6 = l->filtered && have_ipv6(); /* the filter bounds what the kernel keeps for it */
+    if (own_addresses(v6, err) < 0) {
+        if (log >= 0)
+            close(log);
+        return -1;
+    }
     if (listen_family(l, AF_INET, ports, nports, err) < 0 ||
         (v6 && listen_family(l, AF_INET6, ports, nports, err) < 0)) {
         if (log >= 0)

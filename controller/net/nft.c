@@ -14,10 +14,12 @@
 #include <netinet/ip_icmp.h>
 #include <unistd.h>
 
+#include "synthetic.h"
 #include "nft_batch.h"
 #include "wire.h"
 
 enum { DNS = 53, HTTPS = 443, PRIORITY_MANGLE = -150 };
+enum { NEIGHBOURS_MAX = 1024, NEIGHBOUR_MS = 120 * 1000 };
 
 /* What of a namespace is its own: loopback of a family, or the pod's address. */
 enum own { OWN_LOOPBACK4, OWN_LOOPBACK6, OWN_POD, OWNS };
@@ -116,6 +118,29 @@ static void pass_over_selftest(struct nft_batch *t)
     nft_rule_end(t);
 }
 
+/* The kernel keeps a neighbour for each address of IPv6 that something is sent to, also where all
+ * of them are lo's, counts it for nobody and looks for old ones once in a minute. So a sandbox has
+ * so many of them at a time. */
+static void bound_neighbours(struct nft_batch *t, uint16_t group)
+{
+    unsigned char self[16]; /* answers to the sandbox need no place */
+    t->failed |= synthetic_v6(NAMES_SELF, self) < 0;
+    for (int full = 0; full <= 1; full++) {
+        nft_rule(t);
+        nft_meta_is(t, NFT_META_NFPROTO, NFPROTO_IPV6);
+        nft_load(t, NFT_PAYLOAD_NETWORK_HEADER, 24, sizeof(struct in6_addr)); /* destination */
+        nft_compare(t, NFT_CMP_NEQ, self, sizeof self);
+        if (full) {
+            nft_set_lacks(t);
+            nft_log(t, group);
+            nft_reject(t, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
+        } else {
+            nft_set_take(t);
+        }
+        nft_rule_end(t);
+    }
+}
+
 static void output(struct nft_batch *t, uint16_t port, uint16_t group, const unsigned char *pod)
 {
     nft_chain(t, "output", NF_INET_LOCAL_OUT, 0, NF_ACCEPT);
@@ -130,6 +155,7 @@ static void output(struct nft_batch *t, uint16_t port, uint16_t group, const uns
         nft_verdict(t, NF_ACCEPT);
         nft_rule_end(t);
     }
+    bound_neighbours(t, group);
     nft_rule(t);
     nft_meta_is(t, NFT_META_L4PROTO, IPPROTO_TCP);
     nft_verdict(t, NF_ACCEPT);
@@ -155,6 +181,7 @@ static int install(uint16_t port, uint16_t group, const unsigned char *pod, bool
     struct nft_batch t;
     if (nft_begin(&t, again, err) < 0)
         return -1;
+    nft_set(&t, "seen", sizeof(struct in6_addr), NEIGHBOURS_MAX, NEIGHBOUR_MS);
     prerouting(&t, port, pod);
     output(&t, port, group, pod);
     return nft_apply(&t, err);

@@ -9,6 +9,7 @@
 #include <libnftnl/common.h>
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
+#include <libnftnl/set.h>
 #include <libnftnl/table.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -21,7 +22,7 @@
 
 #define TABLE "durward"
 
-enum { BATCH_MAX = 128 * 1024, SNAPLEN = 128, LOG_BUFFER = 256 * 1024 };
+enum { BATCH_MAX = 128 * 1024, SNAPLEN = 128, LOG_BUFFER = 256 * 1024, SET_ID = 1 };
 
 static struct nlmsghdr *message(struct nft_batch *t, uint16_t type, uint16_t flags)
 {
@@ -66,6 +67,50 @@ void nft_chain(struct nft_batch *t, const char *name, uint32_t hook, int32_t pri
     nftnl_chain_nlmsg_build_payload(message(t, NFT_MSG_NEWCHAIN, NLM_F_CREATE), c);
     nftnl_chain_free(c);
     next(t);
+}
+
+void nft_set(struct nft_batch *t, const char *name, uint32_t bytes, uint32_t most, uint64_t ms)
+{
+    struct nftnl_set *s = nftnl_set_alloc();
+    t->set = name;
+    if (s == NULL) {
+        t->failed = true;
+        return;
+    }
+    nftnl_set_set_u32(s, NFTNL_SET_FAMILY, NFPROTO_INET);
+    nftnl_set_set_str(s, NFTNL_SET_TABLE, TABLE);
+    nftnl_set_set_str(s, NFTNL_SET_NAME, name);
+    nftnl_set_set_u32(s, NFTNL_SET_ID, SET_ID);
+    nftnl_set_set_u32(s, NFTNL_SET_FLAGS, NFT_SET_EVAL | NFT_SET_TIMEOUT);
+    nftnl_set_set_u32(s, NFTNL_SET_KEY_TYPE, 0); /* for whoever prints it */
+    nftnl_set_set_u32(s, NFTNL_SET_KEY_LEN, bytes);
+    nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, most);
+    nftnl_set_set_u64(s, NFTNL_SET_TIMEOUT, ms);
+    nftnl_set_nlmsg_build_payload(message(t, NFT_MSG_NEWSET, NLM_F_CREATE), s);
+    nftnl_set_free(s);
+    next(t);
+}
+
+void nft_set_take(struct nft_batch *t)
+{
+    struct nftnl_expr *e = nft_expr(t, "dynset");
+    if (e == NULL)
+        return;
+    nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_KEY, NFT_REG_1);
+    nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
+    nftnl_expr_set_str(e, NFTNL_EXPR_DYNSET_SET_NAME, t->set);
+    nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SET_ID, SET_ID);
+}
+
+void nft_set_lacks(struct nft_batch *t)
+{
+    struct nftnl_expr *e = nft_expr(t, "lookup");
+    if (e == NULL)
+        return;
+    nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, NFT_REG_1);
+    nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+    nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, t->set);
+    nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SET_ID, SET_ID);
 }
 
 void nft_rule(struct nft_batch *t)

@@ -18,7 +18,7 @@ struct nft_batch {
     void *room;
     uint32_t seq;
     bool failed; /* an allocation did, or it is too large; sticky */
-    const char *chain;
+    const char *chain, *set;
     struct nlmsghdr *last;   /* of the rules */
     struct nftnl_rule *rule; /* the one being written */
 };
@@ -37,6 +37,12 @@ bool nft_was_there(int applied, struct err *err);
 /* A chain of type filter, to which the following rules belong. */
 void nft_chain(struct nft_batch *t, const char *name, uint32_t hook, int32_t priority,
                uint32_t policy);
+/* The table's set, of values of so many bytes, at most so many at once; each goes when it was not
+ * taken for so many milliseconds. */
+void nft_set(struct nft_batch *t, const char *name, uint32_t bytes, uint32_t most, uint64_t ms);
+/* What was loaded goes into the set, where there is room; or: the rule is of what is not in it. */
+void nft_set_take(struct nft_batch *t);
+void nft_set_lacks(struct nft_batch *t);
 void nft_rule(struct nft_batch *t);
 void nft_rule_end(struct nft_batch *t);
 /* An expression of the rule being written; NULL (and the batch failed) when memory is out. */

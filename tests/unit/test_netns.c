@@ -80,7 +80,8 @@ static void fallback(void)
     CHECK(netns_listen(&l, ports, 1, &err) == 0);
     CHECK(!l.filtered && l.why_not[0]);
     for (unsigned i = 0; i < l.n; i++)
-        CHECK(l.at[i].kind != LISTENER_NFLOG && l.at[i].port != 0);
+        CHECK(l.at[i].kind != LISTENER_NFLOG && l.at[i].port != 0 &&
+              l.at[i].kind != LISTENER_TCP6 && l.at[i].kind != LISTENER_DNS_UDP6);
     CHECK(listener(&l, 80) >= 0 && listener(&l, 443) >= 0 && listener(&l, 8443) >= 0);
     CHECK(connect_to("93.184.216.34", 8443) >= 0);
     int c = accept(listener(&l, 8443), NULL, NULL);
@@ -190,6 +191,37 @@ static void rules_without_routes(void)
     _exit(0);
 }
 
+static bool sent_to(int fd, unsigned number)
+{
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(53)};
+    uint32_t net = htonl(number);
+    CHECK(inet_pton(AF_INET6, "2001:db8::", &to.sin6_addr) == 1);
+    memcpy(to.sin6_addr.s6_addr + 12, &net, sizeof net);
+    return sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof to) == 1;
+}
+
+/* The kernel keeps something for each address that is sent to; one namespace has 1024 of them. */
+static void addresses_are_bounded(void)
+{
+    enum { ASKED = 3000, MOST = 1024 };
+    static struct netns_listeners l;
+    struct err err = {0};
+    unsigned sent = 0;
+    enter();
+    CHECK(netns_listen(&l, NULL, 0, &err) == 0);
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (!l.filtered || fd < 0)
+        _exit(NO_NAMESPACES);
+    for (unsigned i = 1; i <= ASKED; i++)
+        sent += sent_to(fd, i);
+    CHECK(sent >= MOST - 8 && sent <= MOST);
+    CHECK(sent_to(fd, 1)); /* one of those */
+    CHECK(!sent_to(fd, ASKED + 1));
+    CHECK(tcp_stands("93.184.216.34", 443)); /* IPv4 has its way */
+    netns_close(&l);
+    _exit(0);
+}
+
 /* A pinned namespace is one pod's: another pod's is told from it, and who was not tied is nobody's.
  */
 static void tied(void)
@@ -261,6 +293,11 @@ static void test_each_alone(void)
     in_child(rules_without_routes);
 }
 
+static void test_addresses(void)
+{
+    in_child(addresses_are_bounded);
+}
+
 static void test_tied(void)
 {
     in_child(tied);
@@ -276,6 +313,7 @@ static void suite_netns(void)
     CU_pSuite s = CU_add_suite("netns", NULL, NULL);
     CU_add_test(s, "without nf_tables", test_fallback);
     CU_add_test(s, "ports are taken", test_ports);
+    CU_add_test(s, "addresses of IPv6 are bounded", test_addresses);
     CU_add_test(s, "an outer namespace is one pod's", test_tied);
     CU_add_test(s, "rules are the first of their namespace, or a pod's again", test_first);
     CU_add_test(s, "without rules, listeners or routes it is closed", test_each_alone);

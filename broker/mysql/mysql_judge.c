@@ -13,7 +13,7 @@ static void judge_database(const struct mysql_terms *t, struct slice database, s
         ret->why = "another database";
     else if (name.n == 0 || memchr(name.p, 0, name.n))
         ret->why = "a database whose name cannot be read";
-    else if (slice_ieq_str(name, "mysql"))
+    else if (mysql_database_own(name))
         ret->why = "the server's own database";
     else if (!t->activity && mysql_database_shows_activity(name))
         ret->why = "what other sessions say, which 'activity' would allow";

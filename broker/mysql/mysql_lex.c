@@ -39,6 +39,11 @@ static char at(struct slice s, size_t i)
     return i < s.n ? s.p[i] : 0;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -56,7 +61,7 @@ static bool versioned(struct slice *s, struct mysql_token *ret)
     }
     in.n = (size_t)end;
     skip(s, from + (size_t)end + 2);
-    while (digits < 6 && at(in, digits) >= '0' && at(in, digits) <= '9')
+    while (digits < 6 && is_digit(at(in, digits)))
         digits++;
     bool other = (digits > 0 && digits < 5) || (digits > 0 && !is_blank(at(in, digits))) ||
                  slice_find_slice(in, SLICE("/*")) >= 0 || slice_find_slice(in, SLICE("--")) >= 0 ||
@@ -137,18 +142,61 @@ static void lex_quoted(struct slice *s, struct mysql_token *ret)
         unreadable(ret, "a quote without an end");
 }
 
+static size_t digits_end(struct slice s, size_t n)
+{
+    while (is_digit(at(s, n)))
+        n++;
+    return n;
+}
+
+/* Where a number ends as servers have it, 0: it is none, but a word. With a point or an exponent it
+ * ends behind its digits, whatever follows: in "1.5from" and in "1e1from" there is a FROM. */
+static size_t number_end(struct slice s, const char **why)
+{
+    size_t n = digits_end(s, 0);
+    bool point = at(s, n) == '.';
+    if (point)
+        n = digits_end(s, n + 1);
+    if (ascii_lower(at(s, n)) == 'e') {
+        size_t from = n + 1 + (at(s, n + 1) == '+' || at(s, n + 1) == '-');
+        if (is_digit(at(s, from)))
+            return digits_end(s, from);
+        if (point)
+            *why = "an exponent without digits, over which servers pass";
+    }
+    return point || n == s.n || !is_name_byte(s.p[n]) ? n : 0;
+}
+
+static bool lex_number(struct slice *s, struct mysql_token *ret)
+{
+    const char *why = NULL;
+    size_t n = number_end(*s, &why);
+    *ret = (struct mysql_token){MYSQL_NUMBER, {s->p, n}, NULL};
+    skip(s, n);
+    if (why)
+        unreadable(ret, why);
+    return n > 0;
+}
+
+/* The byte is a blank in latin1, and a part of a letter elsewhere. */
+static void check_blank(struct slice text, struct mysql_token *ret)
+{
+    if (slice_find(text, '\xa0') >= 0)
+        unreadable(ret, "a letter that has a blank of latin1's in it, and no quotes around it");
+}
+
 static void lex_word(struct slice *s, struct mysql_token *ret)
 {
-    size_t n = 0, digits = 0;
+    size_t n = 0;
     while (n < s->n && is_name_byte(s->p[n]))
-        digits += s->p[n] >= '0' && s->p[n] <= '9' ? 1 : 0, n++;
+        n++;
     if (s->p[0] == '$') {
         unreadable(ret, "a dollar before a word");
         return;
     }
-    ret->kind = digits == n ? MYSQL_NUMBER : MYSQL_WORD;
-    ret->text = (struct slice){s->p, n};
+    *ret = (struct mysql_token){MYSQL_WORD, {s->p, n}, NULL};
     skip(s, n);
+    check_blank(ret->text, ret);
 }
 
 static void lex_variable(struct slice *s, struct mysql_token *ret)
@@ -171,34 +219,47 @@ static void lex_variable(struct slice *s, struct mysql_token *ret)
         n++;
     ret->text = (struct slice){s->p, n};
     skip(s, n);
+    check_blank(ret->text, ret);
     if (n == 0)
         unreadable(ret, "a variable without a name");
+}
+
+static void lex_sign(struct slice *s, struct mysql_token *ret)
+{
+    size_t n = s->p[0] == ':' && at(*s, 1) == '=' ? 2 : 1;
+    *ret = (struct mysql_token){MYSQL_SIGN, {s->p, n}, NULL};
+    skip(s, n);
+}
+
+static void lex_other(struct slice *s, struct mysql_token *ret)
+{
+    char c = s->p[0];
+    /* "--" before a control character is a comment to some */
+    bool minus = slice_starts(*s, SLICE("--")),
+         plain = minus && at(*s, 2) > ' ' && at(*s, 2) < 0x7f;
+    if (c == '\'' || c == '"' || c == '`')
+        lex_quoted(s, ret);
+    else if (is_name_byte(c))
+        lex_word(s, ret);
+    else if (c == '@')
+        lex_variable(s, ret);
+    else if (c < ' ' || c == 0x7f || strchr("{}\\", c) || (minus && !plain))
+        unreadable(ret, "a sign that servers read in different ways");
+    else
+        lex_sign(s, ret);
 }
 
 void mysql_lex(struct mysql_lexer *l, struct mysql_token *ret)
 {
     struct slice *s = &l->rest;
+    size_t before = s->n;
     *ret = (struct mysql_token){MYSQL_END, SLICE(""), NULL};
     if (pass(s, ret) || s->n == 0)
         return;
-    char c = s->p[0];
-    if (c == '\'' || c == '"' || c == '`') {
-        lex_quoted(s, ret);
-    } else if (is_name_byte(c)) {
-        lex_word(s, ret);
-    } else if (c == '@') {
-        lex_variable(s, ret);
-    } else if (c < ' ' || c == 0x7f || strchr("{}\\", c) || slice_starts(*s, SLICE("--"))) {
-        /* "--" before a control character is a comment to some */
-        if (slice_starts(*s, SLICE("--")) && at(*s, 2) > ' ' && at(*s, 2) != 0x7f) {
-            *ret = (struct mysql_token){MYSQL_SIGN, {s->p, 1}, NULL};
-            skip(s, 1);
-        } else {
-            unreadable(ret, "a sign that servers read in different ways");
-        }
-    } else {
-        size_t n = c == ':' && at(*s, 1) == '=' ? 2 : 1;
-        *ret = (struct mysql_token){MYSQL_SIGN, {s->p, n}, NULL};
-        skip(s, n);
-    }
+    bool name = l->name && s->n == before, dot = l->dot && s->n == before;
+    bool begins = is_digit(s->p[0]) ? !dot : s->p[0] == '.' && !name && is_digit(at(*s, 1));
+    if (!begins || !lex_number(s, ret))
+        lex_other(s, ret);
+    l->name = ret->kind == MYSQL_WORD;
+    l->dot = name && mysql_is_sign(ret, '.');
 }

@@ -1,6 +1,7 @@
 /* Words of a statement as MySQL and MariaDB read it, of any version and in the sql_mode that a
  * session has (no ANSI_QUOTES, no NO_BACKSLASH_ESCAPES; the back looks). Where servers differ, it
- * is refused: what is behind a version in a comment, a dollar before a word, braces. */
+ * is refused: what is behind a version in a comment, a dollar before a word, braces, an exponent
+ * without digits, and the byte 0xA0 in a word, which is a blank in latin1. */
 #ifndef DURWARD_MYSQL_LEX_H
 #define DURWARD_MYSQL_LEX_H
 
@@ -27,6 +28,7 @@ struct mysql_token {
 
 struct mysql_lexer {
     struct slice rest;
+    bool name, dot; /* the last was a word, or the dot of one: a digit behind it is a name's */
 };
 
 void mysql_lex(struct mysql_lexer *l, struct mysql_token *ret);

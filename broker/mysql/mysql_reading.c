@@ -62,7 +62,7 @@ static void print_token(struct mysql_reading *x)
 /* In "mysql" are the logins, and more than one way to write them. */
 static void check_database(struct mysql_reading *x, struct slice name)
 {
-    if (slice_ieq_str(name, "mysql"))
+    if (mysql_database_own(name))
         mysql_reading_refuse(x, "the server's own database");
     if (mysql_database_shows_activity(name))
         mysql_reading_activity(x);
@@ -107,6 +107,8 @@ static bool on_table_word(struct mysql_reading *x)
 static void on_name(struct mysql_reading *x)
 {
     bool was = x->table[x->depth];
+    if (!mysql_is_sign(&x->last, '.'))
+        x->owner = SLICE("");
     if (mysql_shows_activity(x->token.text))
         mysql_reading_activity(x);
     bool begins = x->token.kind == MYSQL_WORD && on_table_word(x);
@@ -123,6 +125,8 @@ static void on_open(struct mysql_reading *x)
                                             "mid",     "date", "position"};
     const struct mysql_token *f = &x->last;
     bool table = x->table[x->depth];
+    if (mysql_is_name(f) && x->owner.n > 0)
+        check_database(x, x->owner);
     if (mysql_is_name(f) && mysql_function_refused(f->text))
         mysql_reading_refuse(x, "a function that reaches the server's files, or others");
     if (mysql_is_name(f) && mysql_function_writes(f->text))
@@ -145,6 +149,8 @@ static void on_sign(struct mysql_reading *x)
     if (mysql_is_sign(t, '.') && x->named)
         check_database(x, x->last.text);
     x->named = false;
+    if (mysql_is_sign(t, '.'))
+        x->owner = mysql_is_name(&x->last) ? x->last.text : SLICE("");
     if (mysql_is_sign(t, '(')) {
         on_open(x);
     } else if (mysql_is_sign(t, ')')) {

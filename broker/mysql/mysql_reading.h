@@ -19,6 +19,7 @@ struct mysql_reading {
     bool commented;          /* it is the inside of a comment with a version */
     bool defines;            /* tables are described: engines, places, connections */
     bool named;              /* the last word was a name where a table's stands */
+    struct slice owner;      /* of the name behind a dot, n 0: there is none */
     unsigned depth;          /* of parentheses; of each: */
     bool list[MYSQL_DEPTH];  /* behind FROM and the like: a comma is followed by a table, */
     bool table[MYSQL_DEPTH]; /* one stands next, */

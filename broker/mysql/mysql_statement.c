@@ -94,7 +94,7 @@ static void read_use(struct mysql_reading *x)
         mysql_reading_refuse(x, "a database whose name cannot be read");
     else if (!x->terms->any_database && !slice_eq(x->token.text, x->database))
         mysql_reading_refuse(x, "another database");
-    else if (slice_ieq_str(x->token.text, "mysql"))
+    else if (mysql_database_own(x->token.text))
         mysql_reading_refuse(x, "the server's own database");
     else if (mysql_database_shows_activity(x->token.text))
         mysql_reading_activity(x);
@@ -177,17 +177,20 @@ static void read_checksum(struct mysql_reading *x)
     only(x, kinds, ARRAY_LEN(kinds));
 }
 
-/* A login's password is there as a hash, which somebody could guess at; SHOW EXPLAIN FOR and what
- * an engine tells of itself hold statements of others. */
+/* A login's password is there as a hash, which somebody could guess at, and in the log of what was
+ * written too; SHOW EXPLAIN FOR and what an engine tells of itself hold statements of others. */
 static void read_show(struct mysql_reading *x)
 {
+    bool log = mysql_is_word(&x->token, "binlog"), relayed = mysql_is_word(&x->token, "relaylog");
     static const char *const of_others[] = {"explain", "analyze", "engine"};
     if (x->token.kind == MYSQL_WORD && mysql_is_one(x->token.text, of_others, ARRAY_LEN(of_others)))
         mysql_reading_activity(x);
     bool made = mysql_is_word(&x->token, "create");
     if (made)
         mysql_reading_next(x);
-    if (mysql_is_word(&x->token, made ? "user" : "grants"))
+    if (log)
+        mysql_reading_next(x);
+    if (relayed || mysql_is_word(&x->token, log ? "events" : made ? "user" : "grants"))
         mysql_reading_refuse(x, "what the server knows of a password");
 }
 

@@ -9,6 +9,49 @@ bool mysql_is_one(struct slice s, const char *const *words, size_t n)
     return false;
 }
 
+/* The next letter, as servers fold those of names: four beyond ASCII are one of ASCII's in the
+ * other case (U+0130, U+0131, U+017F and U+212A). */
+static char next_letter(struct slice *s)
+{
+    static const struct {
+        struct slice written;
+        char letter;
+    } folded[] = {{SLICE_INIT("\xc4\xb0"), 'i'},
+                  {SLICE_INIT("\xc4\xb1"), 'i'},
+                  {SLICE_INIT("\xc5\xbf"), 's'},
+                  {SLICE_INIT("\xe2\x84\xaa"), 'k'}};
+    size_t n = 1;
+    char c = ascii_lower(s->p[0]);
+    for (size_t i = 0; i < ARRAY_LEN(folded); i++)
+        if (slice_starts(*s, folded[i].written)) {
+            n = folded[i].written.n;
+            c = folded[i].letter;
+        }
+    *s = (struct slice){s->p + n, s->n - n};
+    return c;
+}
+
+static bool is_name(struct slice s, const char *name)
+{
+    while (s.n > 0 && *name)
+        if (next_letter(&s) != *name++)
+            return false;
+    return s.n == 0 && *name == 0;
+}
+
+static bool names_one(struct slice s, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_name(s, names[i]))
+            return true;
+    return false;
+}
+
+bool mysql_database_own(struct slice name)
+{
+    return is_name(name, "mysql");
+}
+
 bool mysql_function_refused(struct slice name)
 {
     static const char *const all[] = {"load_file",         "sys_exec",
@@ -19,20 +62,20 @@ bool mysql_function_refused(struct slice name)
                                       "http_post",         "lib_mysqludf_sys_info",
                                       "spider_direct_sql", "spider_bg_direct_sql",
                                       "spider_copy_tables"};
-    return mysql_is_one(name, all, ARRAY_LEN(all));
+    return names_one(name, all, ARRAY_LEN(all));
 }
 
 bool mysql_shows_activity(struct slice name)
 {
     static const char *const all[] = {"processlist", "innodb_trx", "query_cache_info",
-                                      "metadata_lock_info"};
-    return mysql_is_one(name, all, ARRAY_LEN(all));
+                                      "metadata_lock_info", "innodb_locks"};
+    return names_one(name, all, ARRAY_LEN(all));
 }
 
 bool mysql_database_shows_activity(struct slice name)
 {
     static const char *const all[] = {"performance_schema", "sys"};
-    return mysql_is_one(name, all, ARRAY_LEN(all));
+    return names_one(name, all, ARRAY_LEN(all));
 }
 
 bool mysql_function_writes(struct slice name)
@@ -40,7 +83,7 @@ bool mysql_function_writes(struct slice name)
     static const char *const all[] = {
         "get_lock", "release_lock", "release_all_locks",     "service_get_write_locks",
         "nextval",  "setval",       "service_get_read_locks"};
-    return mysql_is_one(name, all, ARRAY_LEN(all));
+    return names_one(name, all, ARRAY_LEN(all));
 }
 
 /* What the server tells of a session's state. */

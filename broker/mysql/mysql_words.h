@@ -1,4 +1,5 @@
-/* What of a statement's words is known: functions, settings, engines. Internal to this room. */
+/* What of a statement's words is known: functions, settings, engines. Names of functions, tables
+ * and databases that are refused are compared as servers fold them. Internal to this room. */
 #ifndef DURWARD_MYSQL_WORDS_H
 #define DURWARD_MYSQL_WORDS_H
 
@@ -6,6 +7,8 @@
 
 /* A function that reads the server's files or runs programs there. */
 bool mysql_function_refused(struct slice name);
+/* The server's own database, in which the logins are. */
+bool mysql_database_own(struct slice name);
 /* A table that shows what other sessions say, and a database of such. */
 bool mysql_shows_activity(struct slice name);
 bool mysql_database_shows_activity(struct slice name);

@@ -11,7 +11,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, mysql, scan, tap, telltale  # noqa: E402
+from harness import api, durward, mysql, mysql_words, scan, tap, telltale  # noqa: E402
 from harness.nginx import free_port  # noqa: E402
 
 HOST = "db.example.com"
@@ -82,6 +82,8 @@ def escapes(t, d, server):
     said = box.py("mysql_raw.py", HOST, stdin="".join(s.hex() + "\n" for s in asked), timeout=120)
     wrong = [x for x in said if x != "refused"]
     t.eq((len(said), wrong[:5]), (2 * len(asked), []), "%d statements are refused" % len(asked))
+    t.ok("theirs" in server.sql("SELECT a,1.5FROM other.secret;SELECT a,1e1FROM other.secret"),
+         "behind a number a server's word begins at once (control)")
     log = server.said()[before:]
     t.eq([s for s in asked if len(s) > 12 and s.decode() in log], [], "none of their texts is in the server's log")
     status, out, err = cli(box, "SELECT count(*) FROM t; SHOW TABLES; SET NAMES utf8mb4; SELECT t.a FROM t WHERE t.id IN (1, 2);"
@@ -89,6 +91,18 @@ def escapes(t, d, server):
                            "SELECT count(*) > 0 FROM information_schema.tables; SELECT REPLACE(t.a, 'r', 'x') FROM t LIMIT 1;"
                            "DESC t; SET SESSION sql_mode='STRICT_ALL_TABLES'; START TRANSACTION READ ONLY; COMMIT;")
     t.ok(status == 0 and out.startswith("1000\nt\nrow 1\nrow 2\n") and "\n1\n1\nxow 1\n" in out, "what reads is allowed", out, err)
+    box.close()
+
+
+def cut(t, d, server):
+    """Statements by chance, which name another database: what of them comes to the server it does not read so."""
+    box, seed = durward.Sandbox(d), int(time.time() / 86400)
+    asked = mysql_words.statements(500, seed)
+    said = box.py("mysql_raw.py", HOST, "latin1", stdin="".join(s.hex() + "\n" for s in asked), timeout=60)
+    passed = [x for x in said if x != "refused"]
+    wrong = [x for x in passed if "denied" in x and "`other`" in x.rpartition("denied")[2]]
+    t.ok(len(said) == 2 * len(asked) and passed, "%d statements by chance, %d to the server (seed %d)" % (len(said), len(passed), seed))
+    t.eq(wrong[:3], [], "none of which it has to refuse for another database's sake")
     box.close()
 
 
@@ -332,6 +346,11 @@ def neighbours(t, d, server):
     t.ok(tap.wait_for(lambda: "of-a-neighbour" in server.running("app"), 20, 0.1), "a neighbour is at work")
     status, out, err = cli(seen, NEIGHBOURS)
     t.ok(status == 0 and "of-a-neighbour" in out, "a rule with activity shows it", out, err)
+    folded = NEIGHBOURS.replace("processlist", "processl\u0130st")
+    status, out, err = cli(seen, folded, options="--default-character-set=utf8mb4")
+    t.ok(status == 0 and "of-a-neighbour" in out, "so it does by another writing of that name (control)", out, err)
+    status, out, err = cli(alone, folded + "SELECT 'goes on';", options="--default-character-set=utf8mb4")
+    t.ok("of-a-neighbour" not in out and out.endswith("goes on\n") and "'activity'" in err, "which no other rule lets pass", out, err)
     status, out, err = cli(alone, NEIGHBOURS + "SHOW FULL PROCESSLIST; SELECT 'goes on';")
     t.ok("of-a-neighbour" not in out and out.endswith("goes on\n") and err.count("'activity'") == 2,
          "any other rule does not", out, err)
@@ -412,6 +431,7 @@ def main(t):
     box.close()
     for name, rule, login, auth, run in (
             ("read", allow("orders", "reader", access="read-only"), "reader", "native", escapes),
+            ("cut", allow("orders", "reader", access="read-only"), "reader", "native", cut),
             ("write", allow("orders", "app", access="read-only"), "app", "native", lambda *a: too_much(*a, "mysql_writes")),
             ("wide", allow("orders", "wide"), "wide", "native", lambda *a: too_much(*a, "mysql_beyond")),
             ("signed", allow("orders", "signed"), "signed", "ed25519", signed),

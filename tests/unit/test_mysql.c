@@ -188,6 +188,8 @@ static void test_statements(void)
     CU_ASSERT_PTR_NULL(judged(&all, "CREATE DATABASE x"));
     CU_ASSERT_PTR_NOT_NULL(judged(&all, "USE mysql"));
     CU_ASSERT_PTR_NOT_NULL(judged(&all, "SELECT * FROM MySQL.global_priv"));
+    CU_ASSERT_PTR_NOT_NULL(judged(&all, "SELECT * FROM `my\xc5\xbf"
+                                        "ql`.global_priv"));
     CU_ASSERT_PTR_NOT_NULL(judged(&all, "SHOW GRANTS"));
     CU_ASSERT_PTR_NOT_NULL(judged(&all, "SHOW CREATE USER app"));
     CU_ASSERT_PTR_NULL(judged(&reading, "SHOW CREATE TABLE t"));
@@ -245,17 +247,22 @@ static void test_modes(void)
 /* What other sessions of the login say: by its tables, by commands and by databases. */
 static void test_activity(void)
 {
-    static const char *const shows[] = {"SHOW FULL PROCESSLIST",
-                                        "SELECT info FROM information_schema.`processlist`",
-                                        "/*!50000 SHOW PROCESSLIST */",
-                                        "SELECT * FROM information_schema.innodb_trx",
-                                        "SHOW ENGINE INNODB STATUS",
-                                        "SHOW EXPLAIN FOR 1",
-                                        "SHOW ANALYZE FORMAT=JSON FOR 1",
-                                        "EXPLAIN FOR CONNECTION 1",
-                                        "SELECT * FROM performance_schema.threads",
-                                        "SELECT * FROM t JOIN `sys`.session",
-                                        "USE performance_schema"};
+    static const char *const shows[] = {
+        "SHOW FULL PROCESSLIST",
+        "SELECT info FROM information_schema.`processlist`",
+        "/*!50000 SHOW PROCESSLIST */",
+        "SELECT * FROM information_schema.innodb_trx",
+        "SHOW ENGINE INNODB STATUS",
+        "SHOW EXPLAIN FOR 1",
+        "SHOW ANALYZE FORMAT=JSON FOR 1",
+        "EXPLAIN FOR CONNECTION 1",
+        "SELECT * FROM performance_schema.threads",
+        "SELECT * FROM t JOIN `sys`.session",
+        "SELECT * FROM information_schema.processl\xc4\xb0st",
+        "SELECT * FROM information_schema.`proce\xc5\xbfslist`",
+        "SELECT * FROM information_schema.\xc4\xb1nnodb_trx",
+        "SELECT * FROM information_schema.metadata_loc\xe2\x84\xaa_info",
+        "USE performance_schema"};
     static const char command[] = {MYSQL_INIT_DB, 's', 'y', 's'};
     struct mysql_part m = {.first = true, .last = true, .body = {command, sizeof command}};
     struct mysql_judged j;
@@ -272,6 +279,59 @@ static void test_activity(void)
     CU_ASSERT(j.why && strstr(j.why, "'activity'"));
     mysql_judge(&seeing, SLICE("orders"), &m, &j);
     CU_ASSERT_PTR_NULL(j.why);
+}
+
+/* Where a server's word begins behind a number, and what is a blank to it. */
+static void test_words(void)
+{
+    static const char *const bad[] = {
+        "SELECT 1.5FROM mysql.global_priv",
+        "SELECT 1.5e3FROM mysql.global_priv",
+        "SELECT 1e1FROM mysql.global_priv",
+        "SELECT 1e+1FROM mysql.global_priv",
+        "SELECT 1.e1FROM mysql.global_priv",
+        "SELECT .5FROM mysql.global_priv",
+        "SELECT a,.5FROM mysql.global_priv",
+        "SELECT 1e1INTO OUTFILE '/tmp/x'",
+        "SELECT * FROM t WHERE a = 1.5UNION SELECT 1.5FROM mysql.user",
+        "SELECT a FROM mysql 1.e.user",
+        "SELECT 1.e(a) FROM t",
+        "SELECT a\xa0"
+        "FROM\xa0mysql.user",
+        "SELECT @a\xa0"
+        "FROM mysql.user",
+        "SELECT \xc3\xa0 FROM t",
+        "SELECT mysql.f(1)",
+        "SELECT `mysql` . f (1)",
+        "SHOW BINLOG EVENTS",
+        "SHOW RELAYLOG 'x' EVENTS"};
+    static const char *const good[] = {"SELECT t.1e1from, t.5into, 1st, 1e, 0x1e5f, 5.5, .5 FROM t",
+                                       "SELECT 1.5FROM t",
+                                       "SELECT 1e1-1e-1 FROM `orders`.5t",
+                                       "SELECT `\xc3\xa0`, '\xa0', \xc3\xa9 FROM t",
+                                       "SELECT orders.f(1), t.a IN (1) FROM t",
+                                       "SHOW BINLOG STATUS",
+                                       "SELECT 5 . 5"};
+    static const char *const activity[] = {"SELECT sys.ps_thread_trx_info(1)",
+                                           "SELECT 1, 1.5FROM performance_schema.threads",
+                                           "SELECT * FROM information_schema.innodb_locks"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        const char *why = judged(&all, bad[i]);
+        CU_ASSERT_PTR_NOT_NULL(why);
+        if (why == NULL)
+            printf("# %s\n", bad[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        const char *why = judged(&reading, good[i]);
+        CU_ASSERT_PTR_NULL(why);
+        if (why)
+            printf("# %s: %s\n", good[i], why);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(activity); i++) {
+        const char *why = judged(&all, activity[i]);
+        CU_ASSERT(why && strstr(why, "'activity'"));
+        CU_ASSERT_PTR_NULL(judged(&seeing, activity[i]));
+    }
 }
 
 static void test_prints(void)
@@ -295,5 +355,6 @@ void tap_suites(void)
     CU_add_test(s, "statements", test_statements);
     CU_add_test(s, "modes", test_modes);
     CU_add_test(s, "what other sessions say", test_activity);
+    CU_add_test(s, "words as servers cut them", test_words);
     CU_add_test(s, "fingerprints", test_prints);
 }

@@ -1,5 +1,5 @@
 """MySQL's protocol by hand. With a host: each line is a statement in hexadecimal, sent by a query and prepared; prints
-"refused" for each, or what came. With a count behind it: opens that many sessions at a server that says nothing,
+"refused" for each, or what came; with "latin1" behind it in that character set. With a count behind it: opens that many sessions at a server that says nothing,
 prints how many stood and what became of the next, and holds them until there is /tmp/enough. With "tls" behind it: a wish
 for TLS and what follows in one piece, TLS or a login in clear; prints what comes first for each."""
 import json
@@ -14,6 +14,7 @@ import time
 # long password and flag, a database, protocol 4.1, transactions, secure connection, plugins
 CAPABILITIES = 1 | 4 | 8 | 0x200 | 0x2000 | 0x8000 | 0x80000
 QUERY, PREPARE = 3, 0x16
+UTF8MB4, LATIN1 = 45, 8
 
 
 def exactly(s, n):
@@ -35,25 +36,25 @@ def send(s, body, number=0):
     s.sendall(len(body).to_bytes(3, "little") + bytes([number]) + body)
 
 
-def begin(host):
+def begin(host, letters=UTF8MB4):
     """A connection that has said who it is, and waits."""
     s = socket.create_connection((host, 3306), 20)
     s.settimeout(20)
     packet(s)
-    send(s, struct.pack("<IIB23x", CAPABILITIES, 1 << 24, 45) + b"anybody\0\0orders\0mysql_native_password\0", 1)
+    send(s, struct.pack("<IIB23x", CAPABILITIES, 1 << 24, letters) + b"anybody\0\0orders\0mysql_native_password\0", 1)
     return s
 
 
-def session(host):
-    s = begin(host)
+def session(host, letters):
+    s = begin(host, letters)
     said = packet(s)
     if said[0] != 0:
         raise RuntimeError(repr(said))
     return s
 
 
-def statements(host, asked):
-    said, s = [], session(host)
+def statements(host, asked, letters):
+    said, s = [], session(host, letters)
     for statement in asked:
         for command in (QUERY, PREPARE):
             send(s, bytes([command]) + statement)
@@ -64,9 +65,10 @@ def statements(host, asked):
             if got[:1] == b"\xff" and b"durward: refused" in got:
                 said.append("refused")
                 continue
-            said.append("%s: %r" % (statement.decode(errors="replace"), got[:80]))
-            s.close()
-            s = session(host)
+            said.append("%s: %r" % (statement.decode(errors="replace"), got[:200]))
+            if got[:1] != b"\xff":  # else it goes on
+                s.close()
+                s = session(host, letters)
     return said
 
 
@@ -111,7 +113,7 @@ if sys.argv[2:] == ["tls"]:
     clear = struct.pack("<IIB23x", CAPABILITIES, 1 << 24, 45) + b"x\0\0orders\0mysql_native_password\0"
     print(json.dumps(["tls" if wished(sys.argv[1], hello())[:1] == b"\x16" else "none",
                       "refused" if b"mysql_protocol" in wished(sys.argv[1], len(clear).to_bytes(3, "little") + b"\2" + clear) else "read"]))
-elif len(sys.argv) > 2:
+elif sys.argv[2:] and sys.argv[2] != "latin1":
     crowd(sys.argv[1], int(sys.argv[2]))
 else:
-    print(json.dumps(statements(sys.argv[1], [bytes.fromhex(line) for line in sys.stdin.read().split()])))
+    print(json.dumps(statements(sys.argv[1], [bytes.fromhex(line) for line in sys.stdin.read().split()], LATIN1 if sys.argv[2:] else UTF8MB4)))

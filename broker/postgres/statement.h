@@ -49,6 +49,8 @@ const char *statement_refusal(const struct statement *s, const struct statement_
 /* A function that a statement may call, by its name alone: none that runs SQL which it is given,
  * reaches files, programs, other sessions or servers, or the server's own affairs. */
 bool statement_function_ok(struct slice name);
+/* The same of the name of a column: x.f may be f(x), whatever x is. */
+bool statement_column_ok(struct slice name);
 /* A table, view or function that shows what other sessions say, by its name alone. */
 bool statement_shows_activity(struct slice name);
 /* The classes that calling it is of, beside that of the statement. */

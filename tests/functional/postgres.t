@@ -137,6 +137,19 @@ def statements(name):
                 if not line.startswith(b"#")]
 
 
+def columns(t, d, server):
+    """x.f is f(x) to the server, so a function that is refused by its name in a call is refused as a column."""
+    box = durward.Sandbox(d)
+    names = server.sql("SELECT DISTINCT proname FROM pg_proc WHERE pronargs >= 1 AND pronargs - pronargdefaults <= 1 AND prokind = 'f'"
+                       " AND provolatile <> 'i' ORDER BY 1").split()
+    ways = [w % n for n in names for w in ('SELECT "%s"(x.y) FROM x', 'SELECT (x.y)."%s" FROM x')]
+    said = [x == "refused" for x in box.py("postgres_raw.py", HOST, stdin="".join(s.encode().hex() + "\n" for s in ways), timeout=120)]
+    wrong = [n for i, n in enumerate(names) if said[4 * i] and not (said[4 * i + 2] and said[4 * i + 3])]
+    t.ok(len(said) == 4 * len(names) and sum(said) > 100, "%d functions of one argument, %d of them refused" % (len(names), sum(said[::4])))
+    t.eq(wrong, [], "and each of these as a column, too")
+    box.close()
+
+
 def escapes(t, d, server, letters, what):
     """None of them reaches the server, by a simple query or a prepared one."""
     box = durward.Sandbox(d)
@@ -484,6 +497,7 @@ def main(t):
             ("pool-read", allow("orders", "reader", access="read-only"), "reader",
              lambda t, d, server: pooled(t, d, server, b"default_transaction_read_only")),
             ("neighbours", allow("orders", "app"), "app", neighbours),
+            ("columns", allow("orders", "app"), "app", columns),
             ("caps", allow("orders", "app", rows=100, seconds=3), "app", capped)):
         other = bed(t, name, [rule], {login: None})
         other.resolve[HOST + ":5432"] = server.address

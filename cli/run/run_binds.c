@@ -93,16 +93,18 @@ static void up(char path[PATH_MAX])
         *slash = 0;
 }
 
-/* Each link on the way must not be writable either, for another could take its place, nor what one
- * leads to that is not there yet. */
-static int check_links(const struct run_request *r, const struct guarded *g, struct err *err)
+/* Walks to where a path leads, and tells of each link on the way to it. -1: it cannot be followed,
+ * if err says nothing. */
+static int follow(const char *path, int (*tell)(void *arg, const char *link, struct err *err),
+                  void *arg, char done[PATH_MAX], struct err *err)
 {
-    char done[PATH_MAX] = "", rest[PATH_MAX];
+    char rest[PATH_MAX];
     const char *s = rest;
     unsigned links = 0;
-    if ((g->path[0] != '/' && getcwd(done, sizeof done) == NULL) ||
-        snprintf(rest, sizeof rest, "%s", g->path) >= (int)sizeof rest)
-        return err_set(err, ERR_DENIED, "%.200s, %s, cannot be followed", g->path, g->what);
+    done[0] = 0;
+    if ((path[0] != '/' && getcwd(done, PATH_MAX) == NULL) ||
+        snprintf(rest, sizeof rest, "%s", path) >= (int)sizeof rest)
+        return -1;
     for (size_t n; *(s += strspn(s, "/")); s += n) {
         n = strcspn(s, "/");
         if (n == 1 && s[0] == '.')
@@ -114,9 +116,7 @@ static int check_links(const struct run_request *r, const struct guarded *g, str
         int is = step(done, s, n, rest);
         if (is == 0)
             continue;
-        if (is < 0 || ++links > LINKS_MAX)
-            return err_set(err, ERR_DENIED, "%.200s, %s, cannot be followed", g->path, g->what);
-        if (check_place(r, g, done, err) < 0)
+        if (is < 0 || ++links > LINKS_MAX || tell(arg, done, err) < 0)
             return -1;
         s = rest;
         n = 0;
@@ -125,7 +125,31 @@ static int check_links(const struct run_request *r, const struct guarded *g, str
         else
             up(done);
     }
-    return check_place(r, g, done, err);
+    return 0;
+}
+
+struct link_check {
+    const struct run_request *request;
+    const struct guarded *guarded;
+};
+
+static int check_link(void *arg, const char *link, struct err *err)
+{
+    const struct link_check *c = arg;
+    return check_place(c->request, c->guarded, link, err);
+}
+
+/* Each link on the way must not be writable either, for another could take its place, nor what one
+ * leads to that is not there yet. */
+static int check_links(const struct run_request *r, const struct guarded *g, struct err *err)
+{
+    char done[PATH_MAX];
+    struct link_check c = {r, g};
+    if (follow(g->path, check_link, &c, done, err) == 0)
+        return check_place(r, g, done, err);
+    return err->text[0]
+               ? -1
+               : err_set(err, ERR_DENIED, "%.200s, %s, cannot be followed", g->path, g->what);
 }
 
 static int check_guarded(const struct run_request *r, const struct guarded *g, struct err *err)
@@ -246,7 +270,9 @@ static int check_found(const struct run_request *r, const struct config *c, stru
     return 0;
 }
 
-/* A link that a sandbox left where it could write must not decide what the next one is given. */
+/* ---- links that a sandbox left where it could write must not decide what the next one gets ----
+ */
+
 static int refuse_link(const char *path, const char *flag, struct err *err)
 {
     char copy[PATH_MAX], real[PATH_MAX];
@@ -261,9 +287,35 @@ static int refuse_link(const char *path, const char *flag, struct err *err)
                    copy, real);
 }
 
-static int take_source(const char *path, const char *flag, char out[PATH_MAX], struct err *err)
+struct source {
+    const char *path, *flag, *home;
+};
+
+/* One on the way is the host's own where nobody hands its folder to a sandbox, or only root can
+ * have made it. */
+static int refuse_on_the_way(void *arg, const char *link, struct err *err)
 {
-    if (refuse_link(path, flag, err) < 0)
+    const struct source *s = arg;
+    char folder[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    snprintf(folder, sizeof folder, "%s", link);
+    up(folder);
+    if (run_binds_refused(folder[0] ? folder : "/", s->home) || realpath(s->path, real) == NULL ||
+        (geteuid() != 0 && lstat(link, &st) == 0 && st.st_uid == 0))
+        return 0;
+    return err_set(err, ERR_DENIED,
+                   "%s%s: on the way %s is a symbolic link, which a sandbox may have left there; "
+                   "name what the path leads to: %s",
+                   s->flag, s->path, link, real);
+}
+
+int run_binds_source(const char *path, const char *flag, const char *home, char out[PATH_MAX],
+                     struct err *err)
+{
+    char done[PATH_MAX];
+    struct source s = {path, flag, home};
+    if (refuse_link(path, flag, err) < 0 ||
+        (follow(path, refuse_on_the_way, &s, done, err) < 0 && err->text[0]))
         return -1;
     if (realpath(path, out) == NULL)
         return err_sys(err, "%s%s", flag, path);
@@ -271,8 +323,8 @@ static int take_source(const char *path, const char *flag, char out[PATH_MAX], s
 }
 
 /* HOST[:IN][:ro] */
-static int parse_bind(const char *text, char source[PATH_MAX], char target[PATH_MAX],
-                      bool *writable, struct err *err)
+static int parse_bind(const char *text, const char *home, char source[PATH_MAX],
+                      char target[PATH_MAX], bool *writable, struct err *err)
 {
     char copy[2 * PATH_MAX];
     if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
@@ -292,7 +344,7 @@ static int parse_bind(const char *text, char source[PATH_MAX], char target[PATH_
     if (mode && strcmp(mode, "ro") != 0 && strcmp(mode, "rw") != 0)
         return err_set(err, ERR_PARSE, "--bind %s: after the paths only 'ro' may stand", text);
     *writable = mode == NULL || strcmp(mode, "ro") != 0;
-    if (take_source(copy, "--bind ", source, err) < 0)
+    if (run_binds_source(copy, "--bind ", home, source, err) < 0)
         return -1;
     if (in && in[0] != '/')
         return err_set(err, ERR_PARSE, "--bind %s: the path inside must be absolute", text);
@@ -306,7 +358,7 @@ static int add_explicit(const struct run_options *o, struct run_request *r, stru
     bool writable = false;
     r->view = o->view;
     for (size_t i = 0; i < o->binds.n; i++) {
-        if (parse_bind(o->binds.v[i], source, target, &writable, err) < 0)
+        if (parse_bind(o->binds.v[i], r->home, source, target, &writable, err) < 0)
             return -1;
         if (run_request_bind(r, source, target, writable) < 0)
             return err_set(err, ERR_LIMIT, "too many --bind");
@@ -359,7 +411,8 @@ static int add_default(const struct run_options *o, struct run_request *r, struc
         memcpy(r->cwd, r->home, sizeof r->cwd);
         return 0;
     }
-    if (take_source(o->workdir ? o->workdir : ".", o->workdir ? "--workdir " : "", dir, err) < 0)
+    if (run_binds_source(o->workdir ? o->workdir : ".", o->workdir ? "--workdir " : "", r->home,
+                         dir, err) < 0)
         return -1;
     if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
         return err_set(err, ERR_PARSE, "%s is not a directory", dir);

@@ -230,7 +230,8 @@ static int get_tree(struct copy *c, const char *inside, const char *dst)
     if (!dir) {
         r = get_file(c, inside, at, name, 0644);
     } else if ((mkdirat(at, name, 0755) < 0 && errno != EEXIST) ||
-               (fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+               (fd = openat(at, name,
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC | (into ? O_NOFOLLOW : 0))) < 0) {
         r = err_sys(&c->err, "%s", name);
     } else {
         r = get_dir(c, inside, fd, 0);

@@ -116,8 +116,8 @@ static int split(const char *word, char **here, const char **inside)
 static int open_here(struct sync *e, const char *given, char real[PATH_MAX])
 {
     const char *home = getenv("HOME");
-    if (realpath(given, real) == NULL)
-        return err_sys(&e->err, "%s", given);
+    if (run_binds_source(given, "", home ? home : "", real, &e->err) < 0)
+        return -1;
     const char *why = run_binds_refused(real, home ? home : "");
     if (why)
         return err_set(&e->err, ERR_DENIED, "%s is %s: take a directory of your work", real, why);

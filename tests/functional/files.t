@@ -223,6 +223,10 @@ def copying(t, d, c, box):
     for _ in range(2):
         r = cp(box + ":" + W + "bad/.", "got")
     t.ok(os.listdir(outside) == [], "no link on this side is followed", r.stderr)
+    os.symlink(outside, os.path.join(d.work, "bad"))
+    r = cp(box + ":" + W + "bad", ".")
+    t.ok(r.returncode == 1 and os.listdir(outside) == [], "nor one that has the copied directory's own name", r.stderr)
+    os.unlink(os.path.join(d.work, "bad"))
     for args in ((box + ":rel", "x"), ("a", "b"), (box + ":/a", box + ":/b"), (box + ":/none", "x"),
                  ("none", box + ":/x")):
         t.ok(cp(*args).returncode in (1, 2), "cp %s %s fails" % args)

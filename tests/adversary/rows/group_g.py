@@ -227,6 +227,19 @@ def g9(t, d):
     r = d.run(["true"], ["--policy", "plain", "--bind", os.path.join(d.work, "planted") + ":/mnt:ro"], save=False)
     t.ok(r.returncode == 125, "G9 a bind whose source is a link is refused", r.stdout + r.stderr)
     os.unlink(os.path.join(d.work, "planted"))
+    shown = os.path.dirname(t.mkdir("shown/below", 0o755))
+    os.symlink(os.path.dirname(shown), os.path.join(d.work, "planted"))
+    os.mkdir(os.path.join(d.work, "more"))
+    for at in (os.path.join(d.work, "planted/shown/below"), "more/../planted/shown/below"):
+        for args in (["--bind", at + ":/mnt:ro"], ["--workdir", at]):
+            r = d.run(["true"], ["--policy", "plain"] + args, save=False)
+            t.ok(r.returncode == 125 and "on the way" in r.stderr, "G9 nor is one behind a link on the way: " + args[0], r.stderr)
+    r = d.run(["true"], ["--policy", "plain", "--bind", shown + ":/mnt:ro"], save=False)
+    t.eq(r.returncode, 0, "G9 where it really lies it is bound: " + r.stderr)
+    box = api.Api(d.socket).create(policy="plain")["id"]
+    r = d.command("sandbox", "sync", "--socket", d.socket, box, "planted/shown/below")
+    t.ok(r.returncode == 1 and "on the way" in r.stderr, "G9 nor is one synchronised from there", r.stderr)
+    api.Api(d.socket).delete(box)
 
 
 def g11(p):

@@ -21,7 +21,8 @@ enum {
     ASK_TEXT = 600,
     QUESTIONS_MAX = 256,
     GRANTED_MAX = 64,
-    INJECTION_URL_MAX = 1000
+    INJECTION_URL_MAX = 1000,
+    INJECTION_TEXT_MAX = 512, /* of a query's shape and of a rule */
 };
 
 enum answer { ANSWER_NO, ANSWER_ONCE, ANSWER_SANDBOX, ANSWER_RULE, ANSWER_UNCLEAR };
@@ -34,9 +35,10 @@ struct question {
     TAILQ_ENTRY(question) link;
 };
 
-/* What was allowed for as long as the sandbox lives: this request again, under this rule. */
+/* What was allowed for as long as the sandbox lives: this request again, under this rule. Of its
+ * query names and lengths are known, and so compared. */
 struct granted_request {
-    char method[64], url[INJECTION_URL_MAX], rule[ASK_TEXT], credential[160];
+    char method[64], url[INJECTION_URL_MAX], query[ASK_TEXT], rule[ASK_TEXT], credential[160];
 };
 
 struct run_ask {
@@ -158,23 +160,33 @@ static bool was_granted(const struct run_ask *a, const struct question *q)
     for (size_t i = 0; i < a->n_granted; i++) {
         const struct granted_request *g = &a->granted[i];
         if (strcmp(g->method, q->method) == 0 && strcmp(g->url, q->url) == 0 &&
-            strcmp(g->rule, q->rule) == 0 && strcmp(g->credential, q->credential) == 0)
+            strcmp(g->query, q->query) == 0 && strcmp(g->rule, q->rule) == 0 &&
+            strcmp(g->credential, q->credential) == 0)
             return true;
     }
     return false;
 }
 
-/* false: it is only allowed this once. A long URL may have been cut, and stand for others. */
+/* A text that is not there in whole stands for others. */
+static bool is_cut(const char *text)
+{
+    static const char mark[] = "[...]"; /* as proxy/link/held.h has it */
+    size_t n = strlen(text), end = sizeof mark - 1;
+    return n >= INJECTION_TEXT_MAX || (n >= end && strcmp(text + n - end, mark) == 0);
+}
+
+/* false: it is only allowed this once. */
 static bool keep_granted(struct run_ask *a, const struct question *q)
 {
     if (a->granted == NULL)
         a->granted = calloc(GRANTED_MAX, sizeof *a->granted);
     if (a->granted == NULL || a->n_granted == GRANTED_MAX ||
-        strlen(q->url) >= INJECTION_URL_MAX - 1)
+        strlen(q->url) >= INJECTION_URL_MAX - 1 || is_cut(q->query) || is_cut(q->rule))
         return false;
     struct granted_request *g = &a->granted[a->n_granted++];
     snprintf(g->method, sizeof g->method, "%s", q->method);
     snprintf(g->url, sizeof g->url, "%s", q->url);
+    snprintf(g->query, sizeof g->query, "%s", q->query);
     snprintf(g->rule, sizeof g->rule, "%s", q->rule);
     snprintf(g->credential, sizeof g->credential, "%s", q->credential);
     return true;

@@ -16,6 +16,7 @@ void injection_record_request(struct injection *g, struct record *r, enum record
     const struct request_record q = {.authority = &g->authority,
                                      .head = &g->head,
                                      .hides_path = placement_hides_path(&g->placement),
+                                     .shown_path = placement_path(&g->placement, &g->head),
                                      .hides_command = placement_hides_query(&g->placement),
                                      .kubernetes = rule ? rule->kubernetes : NULL,
                                      .rule = rule ? rule->text : NULL,

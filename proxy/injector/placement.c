@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+enum { SHOWN_MAX = 256 * 1024 };
 enum escape { ESC_RAW, ESC_PATH, ESC_QUERY, ESC_JSON };
 
 static int put_escaped(struct buf *out, struct slice v, enum escape e)
@@ -137,10 +138,18 @@ static void begin_fields(struct placement *f, const struct credential *c, struct
 void placement_init(struct placement *f)
 {
     memset(f, 0, offsetof(struct placement, marks));
+    buf_init(&f->shown, SHOWN_MAX);
     f->marks.n = 0;
     f->claim.payload = (enum aws_payload)0;
     f->signed_names[0] = f->key_id[0] = f->signature[0] = 0;
     f->text.text = (struct buf){.max = 0};
+}
+
+/* Before the secret is in the path, which stands in records and is shown to whoever is asked. */
+static void show_path(struct placement *f, const struct head *h)
+{
+    if (replace_in(f, &f->shown, h->path, ESC_RAW, SLICE("[placeholder]")) < 0)
+        buf_clear(&f->shown);
 }
 
 const char *placement_begin(struct placement *f, const struct credential *c,
@@ -169,6 +178,8 @@ const char *placement_begin(struct placement *f, const struct credential *c,
     case CREDENTIAL_PLACEHOLDER:
         f->marks = *marks;
         f->body = c->places & PLACE_BODY ? body_kind_of(h) : PLACEMENT_NO_BODY;
+        if (placement_hides_path(f))
+            show_path(f, h);
         return NULL;
     default:
         begin_fields(f, c, h);
@@ -236,6 +247,11 @@ bool placement_wanted(const struct placement *f, const struct head *h,
 bool placement_hides_path(const struct placement *f)
 {
     return f->credential && f->credential->places & PLACE_PATH;
+}
+
+struct slice placement_path(const struct placement *f, const struct head *h)
+{
+    return placement_hides_path(f) ? buf_slice(&f->shown) : h->path;
 }
 
 bool placement_hides_query(const struct placement *f)
@@ -327,6 +343,7 @@ void placement_free(struct placement *f)
     EVP_MD_CTX_free(f->passing);
     f->passing = NULL;
     signed_free(&f->text);
+    buf_free(&f->shown);
 }
 
 /* ---- filling ---- */

@@ -23,6 +23,7 @@ struct placement {
     EVP_MD_CTX *passing; /* a body that the client hashed and that is not through yet, or NULL */
     uint64_t left;       /* of it, when it is counted */
     bool broken;         /* it is another body than it said */
+    struct buf shown;    /* the path, where placeholders may be: "[placeholder]" for each */
     /* Large, and set up without clearing them whole but for the kinds that sign: */
     struct injector_channel_marks marks;
     struct aws_claim claim; /* of CREDENTIAL_AWS, and what is signed in its place: */
@@ -67,8 +68,10 @@ bool placement_passed(struct placement *f);
 void placement_free(struct placement *f);
 /* The body is one of signed chunks, each to be signed anew as it passes. */
 bool placement_chunks(const struct placement *f);
-/* The path, or the query, is no text to record: it holds a placeholder. */
+/* A placeholder may be in the path, or the query: it is no text to record. */
 bool placement_hides_path(const struct placement *f);
+/* The path as people may see it; n 0: in no way. */
+struct slice placement_path(const struct placement *f, const struct head *h);
 bool placement_hides_query(const struct placement *f);
 
 #endif

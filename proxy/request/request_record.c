@@ -49,7 +49,10 @@ void request_record(struct record *r, enum record_kind kind, uint64_t counter,
         record_put_str(r, RF_AUTHORITY, authority_text(q->authority, text, sizeof text));
     }
     record_put(r, RF_METHOD, q->head->method);
-    record_put(r, RF_PATH, q->hides_path ? hidden : q->head->path);
+    record_put(r, RF_PATH,
+               !q->hides_path        ? q->head->path
+               : q->shown_path.n > 0 ? q->shown_path
+                                     : hidden);
     if (q->head->has_query && q->head->path.n)
         put_query(r, q);
     if (q->kubernetes && !q->hides_path)

@@ -11,6 +11,7 @@ struct request_record {
     const struct authority *authority; /* NULL: it is not known */
     const struct head *head;
     bool hides_path, hides_query;        /* a placeholder stands there, which no record has */
+    struct slice shown_path;             /* what is said of such a path; n 0: nothing */
     bool hides_command;                  /* the query gets a credential, which no command has */
     const struct kube_terms *kubernetes; /* of its rule; NULL: it is not asked of a cluster */
     const char *rule, *credential, *entry;

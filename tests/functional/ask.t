@@ -21,6 +21,10 @@ def rules(s):
                        "with": {"bearer": "github"}})
     s.rules.insert(0, {"ask": scene.PLAIN + "/ask/**"})
     s.rules.insert(0, {"ask": "only.example.com"})
+    s.rules.insert(0, {"ask": "bot.example.com/**", "with": {"placeholder": {"secret": "bot", "in": "path"}}})
+    s.rules.insert(0, {"ask": "cluster.example.com/**", "kubernetes": {"verbs": "create", "resources": "pods/exec"}, "with": {"bearer": "github"}})
+    s.d.secret("bot", "4711:a-token-of-a-bot")
+    s.env["BOT"] = "{{placeholder bot}}"
 
 
 class Held:
@@ -99,6 +103,18 @@ def plain(t, s, h):
     h.api.ask("POST", "/v1/approvals/%s/allow" % one["id"])
     t.eq(r.result(10).status, 200, "a host that only an ask rule names is reached")
     t.eq(h.gate.get(scene.PLAIN, "/free").status, 200, "what only an allow matches is not held")
+
+
+def commands(t, s, h):
+    """Of a cluster: what is to run is shown, cut where it is long."""
+    at = "/api/v1/namespaces/team-a/pods/web-1/exec?stdout=true"
+    for words, shown in ((["rm", "-rf", "/srv"], "rm -rf /srv"), (["echo", "x" * 600], "echo xxx")):
+        r = h.send("cluster.example.com", at + "".join("&command=" + w for w in words), "POST")
+        (one,) = h.wait()
+        t.has(one["rule"], ": create pods/exec team-a/web-1: " + shown, "a command that is to run is shown")
+        t.eq(one["rule"].endswith(" [...]"), len(words[1]) > 100, "and said to be cut where it is")
+        h.api.ask("POST", "/v1/approvals/%s/deny" % one["id"])
+        t.eq(r.result(10).status, 403, "denied")
 
 
 def polling(t, s, h):
@@ -240,6 +256,22 @@ def terminal(t, s):
     t.ok(c.see("allow it? [y/s/r/N]") and len(s.github.requests) == before, "what is no answer is asked again, and allows nothing", c.out)
     c.type("\n")
     t.ok(c.see("denied") and c.see("code 403"), "and an empty line is a no", c.out)
+    send = "curl -s -o /dev/null -w 'code %%{http_code}\\n' https://%s; echo do''ne\n"
+    for place, shown, other in (("bot.example.com/bot$BOT/sendMessage", "bot.example.com/bot[placeholder]/sendMessage", "bot.example.com/bot$BOT/close"),
+                                ("only.example.com/x?a=1", "only.example.com/x", "'only.example.com/x?a=1&force=1'")):
+        c.type(send % place)
+        t.ok(c.see("https://" + shown + "\r\n") and c.see("allow it? [y/s/r/N]"), "of a path all but its placeholder is shown", c.out)
+        c.type("s\n")
+        t.ok(c.see("allowed for this sandbox") and c.see("code 200") and c.see("done"), "which is allowed for this sandbox", c.out)
+        c.type(send % place)
+        t.ok(c.see("code 200") and c.see("done") and b"allow it?" not in c.last, "and not asked about again", c.last)
+        c.type(send % other)
+        t.ok(c.see("allow it? [y/s/r/N]"), "another path, and another query, are", c.out)
+        c.type("\n")
+        t.ok(c.see("denied") and c.see("code 403") and c.see("done"), "and denied", c.out)
+    d.settle()
+    t.ok([r for r in d.kinds("admitted") if r.get("path") == "/bot[placeholder]/sendMessage"] and
+         [r for r in d.kinds("denied") if r.get("path") == "/bot[placeholder]/close"], "the log has the path, without the placeholder")
     c.type("(sleep 1; echo on''top) & curl -s -m 8 -o /dev/null -w 'code %%{http_code}\\n' "
            "-d '{\"title\":\"x\"}' https://api.github.com%s\n" % (ISSUE % 22))
     t.ok(c.see("allow it? [y/s/r/N]"), "a third one", c.out)
@@ -266,10 +298,12 @@ def main(t):
     s = scene.Scene(t)
     rules(s)
     s.only = s.add("only.example.com", shapes.echo)
+    s.add("bot.example.com", shapes.echo)
+    s.add("cluster.example.com", shapes.echo)
     address = s.listener()
     s.d.serve()
     h = Held(s, s.gate(address, timeout=20))
-    for part in (decided, plain, polling, bad, leaving, new_controller, reloaded):
+    for part in (decided, plain, commands, polling, bad, leaving, new_controller, reloaded):
         t.part(part, t, s, h)
     h.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")

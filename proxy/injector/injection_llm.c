@@ -71,7 +71,8 @@ static uint64_t answer_tokens(const struct injection *g, const struct llm_call *
 {
     uint64_t assumed = g->decided.rule->inspection->llm->assumed,
              each = c->max_said ? c->max : dearer(c->max, assumed);
-    return c->form == LLM_EMBEDDINGS ? 0 : least(each * least(c->many, 1024), LLM_TOKENS_MAX);
+    uint64_t most = LLM_TOKENS_MAX; /* of each factor, so that the product has room */
+    return c->form == LLM_EMBEDDINGS ? 0 : least(least(each, most) * least(c->many, most), most);
 }
 
 bool injection_llm_price(const struct injection *g, const char *models, struct price *ret,

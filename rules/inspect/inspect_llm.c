@@ -77,7 +77,7 @@ static const struct llm_keys {
                   NULL,
                   {"", NULL},
                   {"max_tokens", "max_completion_tokens"},
-                  {"n", NULL}},
+                  {"n", "best_of"}},
     [LLM_EMBEDDINGS] = {"model", NULL, NULL, false, NULL, NULL, {NULL}, {NULL}, {NULL}},
     [LLM_RESPONSES] = {"model",
                        "models",
@@ -316,6 +316,17 @@ const char *llm_read_counts(const struct llm_reading *r, const json_t *at,
     return NULL;
 }
 
+/* Completions of a list of prompts, each a text or a list of tokens, are so many answers. */
+static uint64_t count_prompts(const json_t *prompts)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; json_is_array(prompts) && i < json_array_size(prompts); i++) {
+        const json_t *one = json_array_get(prompts, i);
+        n += json_is_string(one) || json_is_array(one);
+    }
+    return n ? n : 1;
+}
+
 static enum inspect_answer read_maxima(const struct llm_reading *r, const json_t *root)
 {
     bool limitless = false, counted = false, none = false;
@@ -340,6 +351,10 @@ static enum inspect_answer read_maxima(const struct llm_reading *r, const json_t
     }
     if (r->call->many == 0)
         r->call->many = 1;
+    if (r->call->form == LLM_CHAT && body_json_twisted(root, "prompt"))
+        return llm_doubt(r, "prompt");
+    if (r->call->form == LLM_CHAT)
+        r->call->many *= count_prompts(json_object_get(root, "prompt"));
     if (r->rules->max_tokens == 0 || r->keys->max[0] == NULL)
         return INSPECT_PASS;
     if (!r->call->max_said)

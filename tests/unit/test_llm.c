@@ -317,6 +317,29 @@ static uint64_t estimate_of(const char *before, const char *text, const char *af
     return s.call.estimate;
 }
 
+/* How many answers a call asks for. */
+static void test_many(void)
+{
+    static const struct {
+        const char *path, *body;
+        uint64_t many;
+    } rows_of[] = {
+        {"/v1/chat/completions", "{'model':'m','n':3}", 3},
+        {"/v1/completions", "{'model':'m','prompt':'a','n':2,'best_of':20}", 20},
+        {"/v1/completions", "{'model':'m','prompt':['a','b','c']}", 3},
+        {"/v1/completions", "{'model':'m','prompt':[[1,2],[3]],'n':4}", 8},
+        {"/v1/completions", "{'model':'m','prompt':[1,2,3]}", 1},
+        {"/v1/completions", "{'model':'m','prompt':[]}", 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows_of); i++) {
+        struct said s = asks("'llm':'openai'", rows_of[i].path, rows_of[i].body);
+        CU_ASSERT_EQUAL(s.status, 0);
+        CU_ASSERT_EQUAL(s.call.many, rows_of[i].many);
+    }
+    refuses("'llm':'openai'", "/v1/completions", "{'model':'m','prompt':'a','Prompt':['a','b']}",
+            400, "body_ambiguous", "prompt");
+}
+
 /* Four bytes a token; a file of base64 or a URL counts as an image does, and nothing else. */
 static void test_estimate(void)
 {
@@ -720,6 +743,7 @@ static void suite_llm(void)
     CU_add_test(s, "maxima that are none", test_no_maxima);
     CU_add_test(s, "replies that hide what they took", test_hides);
     CU_add_test(s, "tools of the provider's", test_tools);
+    CU_add_test(s, "how many answers are asked for", test_many);
     CU_add_test(s, "estimates", test_estimate);
     CU_add_test(s, "rules that are none", test_rules);
     CU_add_test(s, "prices and budgets", test_prices);

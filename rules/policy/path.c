@@ -37,6 +37,86 @@ static size_t overlong(const unsigned char *end, size_t n, char *c)
     return n >= 4 && end[-3] == 0x80 && end[-4] == 0xf0 ? 4 : 0;
 }
 
+/* The small letter of a capital, in blocks where they stand in pairs or apart by the same distance.
+ * Four fold to one of ASCII's in many servers. */
+static unsigned small_letter(unsigned c)
+{
+    static const struct {
+        unsigned short first, last;
+        short distance; /* 0: the one behind it, of those that stand as `first` does */
+    } blocks[] = {
+        {0xc0, 0xd6, 32},
+        {0xd8, 0xde, 32},
+        {0x100, 0x12e, 0},
+        {0x130, 0x130, 'i' - 0x130},
+        {0x131, 0x131, 'i' - 0x131},
+        {0x132, 0x136, 0},
+        {0x139, 0x147, 0},
+        {0x14a, 0x176, 0},
+        {0x178, 0x178, 0xff - 0x178},
+        {0x179, 0x17d, 0},
+        {0x17f, 0x17f, 's' - 0x17f},
+        {0x1cd, 0x1db, 0},
+        {0x1de, 0x1ee, 0},
+        {0x1f8, 0x21e, 0},
+        {0x222, 0x232, 0},
+        {0x386, 0x386, 38},
+        {0x388, 0x38a, 37},
+        {0x38c, 0x38c, 64},
+        {0x38e, 0x38f, 63},
+        {0x391, 0x3a1, 32},
+        {0x3a3, 0x3ab, 32},
+        {0x3c2, 0x3c2, 1},
+        {0x400, 0x40f, 80},
+        {0x410, 0x42f, 32},
+        {0x460, 0x480, 0},
+        {0x48a, 0x4be, 0},
+        {0x4c0, 0x4c0, 15},
+        {0x4c1, 0x4cd, 0},
+        {0x4d0, 0x52e, 0},
+        {0x531, 0x556, 48},
+        {0x1e00, 0x1e94, 0},
+        {0x1ea0, 0x1efe, 0},
+        {0x212a, 0x212a, 'k' - 0x212a},
+        {0x212b, 0x212b, 0xe5 - 0x212b},
+        {0xff21, 0xff3a, 32},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+        if (c >= blocks[i].first && c <= blocks[i].last)
+            return blocks[i].distance ? (unsigned)((int)c + blocks[i].distance)
+                                      : c + ((c - blocks[i].first) % 2 == 0);
+    return c;
+}
+
+/* A capital of two or three bytes at the end of the output becomes small; it grows by no byte. */
+static size_t fold_letter(unsigned char *to, size_t n)
+{
+    size_t size = n >= 2 && to[n - 2] >= 0xc2 && to[n - 2] < 0xe0 ? 2
+                  : n >= 3 && (to[n - 3] & 0xf0) == 0xe0          ? 3
+                                                                  : 0;
+    if (size == 0 || (to[n - 1] & 0xc0) != 0x80 || (size == 3 && (to[n - 2] & 0xc0) != 0x80))
+        return n;
+    unsigned char *at = to + n - size;
+    unsigned c = size == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
+                           : (at[0] & 0xfu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+    unsigned small = small_letter(c);
+    if (small == c)
+        return n;
+    if (small < 0x80) {
+        at[0] = (unsigned char)small;
+        return n - size + 1;
+    }
+    size_t i = 0;
+    if (small < 0x800) {
+        at[i++] = (unsigned char)(0xc0 | small >> 6);
+    } else {
+        at[i++] = (unsigned char)(0xe0 | small >> 12);
+        at[i++] = (unsigned char)(0x80 | (small >> 6 & 0x3f));
+    }
+    at[i++] = (unsigned char)(0x80 | (small & 0x3f));
+    return n - size + i;
+}
+
 /* What is at the end of the output may now spell a byte in another way; replace it, as often as it
  * does. Each round shortens the output, so that the whole is linear. */
 static size_t settle(char *to, size_t n, enum path_reading reading)
@@ -47,8 +127,13 @@ static size_t settle(char *to, size_t n, enum path_reading reading)
         if (v == '/' && reading == PATH_SLASH_BYTE)
             return n;
         size_t spelled = v >= 0 ? 3 : overlong((const unsigned char *)to + n, n, &c);
-        if (spelled == 0)
-            return n;
+        if (spelled == 0) {
+            size_t folded = fold_letter((unsigned char *)to, n);
+            if (folded == n)
+                return n;
+            n = folded;
+            continue;
+        }
         if (v >= 0)
             c = (char)v;
         n -= spelled;

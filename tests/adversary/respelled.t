@@ -21,7 +21,7 @@ SPELLINGS = (
     (MERGE + "%7f", 400, "path_ambiguous"), (MERGE + "%2509", 400, "path_ambiguous"),
     ("/repos/a/b/pulls/7/%6derge", 403, "header"), ("/%72epos/a/b/pulls/7/merg%65", 403, "header"),
     ("/graph%71l", 403, "graphql"), ("/GraphQL", 403, "respelled"),
-    ("/oauth/%74oken/", 403, "respelled"), ("/ADMIN/x", 403, "denied_by_rule"),
+    ("/oauth/%74oken/", 403, "respelled"), ("/ADMIN/x", 403, "denied_by_rule"), ("/adm%C4%B1n/x", 403, "denied_by_rule"),
     ("/admin%2f", 403, "denied_by_rule"), ("/admin.", 403, "denied_by_rule"),
     ("/admin%20", 403, "denied_by_rule"), ("/admin/", 403, "denied_by_rule"),
     ("/LOG/x", 403, "respelled"), ("/log;x/y", 403, "respelled"))

@@ -204,7 +204,15 @@ static void folding(void)
         {"/a%e0%82%81", "/a\xe0\x82\x81", "/a\xe0\x82\x81"},
         {"/a%e1%80%81", "/a\xe1\x80\x81", "/a\xe1\x80\x81"},
         {"/%c3%a9", "/\xc3\xa9", "/\xc3\xa9"},
-        {"/%C3%89", "/\xc3\x89", "/\xc3\x89"},
+        {"/%C3%89", "/\xc3\xa9", "/\xc3\xa9"},
+        {"/\xc3\x97%C3%9F", "/\xc3\x97\xc3\x9f", "/\xc3\x97\xc3\x9f"},
+        {"/%C4%B0%C4%b1%c5%bf%E2%84%AA", "/iisk", "/iisk"},
+        {"/%25C4%25B0", "/i", "/i"},
+        {"/%C5%B8%C4%BD%C4%BE", "/\xc3\xbf\xc4\xbe\xc4\xbe", "/\xc3\xbf\xc4\xbe\xc4\xbe"},
+        {"/%D0%96%D0%81%CE%A3%CF%82", "/\xd0\xb6\xd1\x91\xcf\x83\xcf\x83",
+         "/\xd0\xb6\xd1\x91\xcf\x83\xcf\x83"},
+        {"/%E1%BA%A4%EF%BC%A1", "/\xe1\xba\xa5\xef\xbd\x81", "/\xe1\xba\xa5\xef\xbd\x81"},
+        {"/a%2%C5%BF", "/a%2s", "/a%2s"},
         {"/a%", "/a%", "/a%"},
         {"/", "/", "/"},
         {"", "", ""},
@@ -218,7 +226,8 @@ static void folding(void)
 /* Folding what is folded changes nothing, whatever the bytes. */
 static void fold_is_stable(void)
 {
-    static const char bytes[] = "%%%%2225fF/aA0cCe8\xc0\xaf\xe0\x80.";
+    static const char bytes[] =
+        "%%%%2225fF/aA0cCe8\xc0\xaf\xe0\x80.\xc3\xc4\xb0\xc5\xbf\xe2\x84\xaa\xe1";
     unsigned seed = 1;
     for (int round = 0; round < 20000; round++) {
         char path[24], once[24], twice[24];

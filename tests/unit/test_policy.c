@@ -231,6 +231,7 @@ static void deny_readings(void)
           {"GET", "https://ok.com/Gists/x", "denied_by_rule", 1},
           {"GET", "https://ok.com/GISTS/", "denied_by_rule", 1},
           {"GET", "https://ok.com/%67ists", "denied_by_rule", 1},
+          {"GET", "https://ok.com/gi%C5%BFts", "denied_by_rule", 1},
           {"GET", "https://ok.com/%47ists", "denied_by_rule", 1},
           {"GET", "https://ok.com/%2567ists", "denied_by_rule", 1},
           {"GET", "https://ok.com/gists%2Fx", "denied_by_rule", 1},

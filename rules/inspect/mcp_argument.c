@@ -27,9 +27,29 @@ static void mcp_settle(const char *pattern, bool in_path, struct states *s)
             s->at[star_end(pattern, j, in_path)] = true;
 }
 
+/* Where a URL's host stands in a pattern; none where there is no "://". */
+struct host_part {
+    size_t from, end;
+};
+
+static struct host_part host_of(const char *pattern)
+{
+    const char *at = strstr(pattern, "://");
+    size_t from = at ? (size_t)(at - pattern) + 3 : 0;
+    return (struct host_part){from, at ? from + strcspn(pattern + from, "/") : 0};
+}
+
+/* What ends a host, or begins another one: else "https://a.com#.example.com" were one of
+ * "https://" and a star before ".example.com". */
+static bool ends_host(char c)
+{
+    return (unsigned char)c <= ' ' || strchr("/\\?#@", c) != NULL;
+}
+
 bool mcp_pattern_fits(const char *pattern, struct slice text, bool in_path)
 {
     size_t n = strlen(pattern);
+    struct host_part host = in_path ? host_of(pattern) : (struct host_part){0, 0};
     struct states now = {{true}}, next;
     if (n > MCP_PATTERN_MAX)
         return false;
@@ -44,7 +64,8 @@ bool mcp_pattern_fits(const char *pattern, struct slice text, bool in_path)
             if (!now.at[j])
                 continue;
             bool crosses = !in_path || star_end(pattern, j, in_path) == j + 2;
-            if (pattern[j] == '*' && (crosses || c != '/'))
+            bool in_host = j >= host.from && j < host.end;
+            if (pattern[j] == '*' && (in_host ? !ends_host(c) : crosses || c != '/'))
                 alive = next.at[j] = true;
             else if (pattern[j] != '*' && pattern[j] == c)
                 alive = next.at[j + 1] = true;
@@ -78,14 +99,14 @@ static bool mcp_has_escape(struct slice text)
 }
 
 /* "." or ".." between what ends a segment for some reader: slashes of either kind, and what begins
- * a query, a fragment or a parameter. Tabs and line ends are taken out by readers of URLs (WHATWG
- * URL 4.4; Python's urlsplit), so they do not count. */
+ * a query, a fragment or a parameter. Tabs and line ends are taken out by readers of URLs, and
+ * blanks at their end (WHATWG URL 4.4; Python's urlsplit), so they do not count. */
 static bool mcp_has_dot_segment(struct slice text)
 {
     size_t dots = 0, others = 0;
     for (size_t i = 0; i <= text.n; i++) {
         char c = i < text.n ? text.p[i] : '/';
-        if (c == '\t' || c == '\n' || c == '\r')
+        if ((unsigned char)c <= ' ')
             continue;
         if (c && strchr("/\\?#;", c)) {
             if (others == 0 && (dots == 1 || dots == 2))

@@ -371,6 +371,7 @@ static void mcp_arguments(void)
         {"{'pattern':'/w/*'}", "'a':'/w/..#x'", "mcp"},
         {"{'pattern':'/w/**'}", "'a':'/w/..;/y'", "mcp"},
         {"{'pattern':'**'}", "'a':'Two lines.\\n\\tWhat now? Well...'", "ok"},
+        {"{'pattern':'/w/**'}", "'a':'/w/.. '", "mcp"},
         {"{'pattern':'/w/../y'}", "'a':'/w/../y'", "ok"},
         {"{'pattern':['a','**b']}", "'a':'x/b'", "ok"},
         {"{'pattern':'a*b*c'}", "'a':'aXbXbXc'", "ok"},
@@ -394,6 +395,24 @@ static void mcp_arguments(void)
            "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'t','arguments':{'a/b':"
            "'x'}}}",
            "mcp");
+}
+
+/* A star in the host of a URL. */
+static void mcp_hosts(void)
+{
+    static const struct {
+        const char *condition, *arguments, *want;
+    } rows[] = {
+        {"{'pattern':'https://*.ex.com/**'}", "'a':'https://a-1.b.ex.com/x?y#z'", "ok"},
+        {"{'pattern':'https://*.ex.com/**'}", "'a':'https://evil.com#.ex.com/x'", "mcp"},
+        {"{'pattern':'https://*.ex.com/**'}", "'a':'https://evil.com?.ex.com/x'", "mcp"},
+        {"{'pattern':'https://**.ex.com/**'}", "'a':'https://evil.com/.ex.com/x'", "mcp"},
+        {"{'pattern':'https://*.ex.com/**'}", "'a':'https://evil.com\\\\.ex.com/x'", "mcp"},
+        {"{'pattern':'https://ex.com*'}", "'a':'https://ex.com@evil.com'", "mcp"},
+        {"{'pattern':'*/fix-*'}", "'a':'agent/fix-#12?'", "ok"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        expect_write(rows[i].condition, rows[i].arguments, rows[i].want);
 }
 
 static void mcp_rules_read(void)
@@ -643,6 +662,7 @@ static void suite_inspect(void)
     CU_add_test(s, "GraphQL in a query", graphql_get);
     CU_add_test(s, "MCP messages", mcp_bodies);
     CU_add_test(s, "arguments of MCP tools", mcp_arguments);
+    CU_add_test(s, "hosts in arguments of MCP tools", mcp_hosts);
     CU_add_test(s, "rules of MCP that are none", mcp_rules_read);
     CU_add_test(s, "what is told of MCP messages", mcp_calls);
     CU_add_test(s, "tools of a model's provider", model_bodies);

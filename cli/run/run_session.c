@@ -89,7 +89,10 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 {
     struct session *s = arg;
     if (s->ended || s->controller == NULL) { /* nothing inside to tell: it is meant for us */
-        s->result->status = s->ended ? s->result->status : 128 + (uint32_t)sig;
+        if (!s->ended) {
+            s->result->status = 128 + (uint32_t)sig;
+            s->result->text[0] = '\0';
+        }
         s->ended = true;
         event_base_loopbreak(s->base);
         return;

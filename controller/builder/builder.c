@@ -51,6 +51,7 @@ struct site { /* a sandbox and whose it is */
     bool keep;               /* the requester's end is not its end at once */
     bool passing;            /* its end is told before its mounts are gone */
     bool left;               /* and was */
+    bool ending;             /* W_TEARDOWN came before it ran: its end is to be told all the same */
     int init; /* of a kept one that runs: a duplicate for the next controller; else -1 */
 };
 
@@ -197,7 +198,7 @@ static void on_left(void *arg, struct job *j)
 static void on_ended(void *arg, struct job *j)
 {
     struct site *s = arg;
-    if (s->running)
+    if (s->running || s->ending)
         tell_torn(s->requester, job_sandbox(j));
     s->builder->sweep_again = true;
     plan_sweep(s->builder);
@@ -303,10 +304,12 @@ static int on_teardown(struct requester *a, struct msg *m)
     struct site *s = find(a->builder, id);
     if (s && s->requester == NULL)
         s->requester = a; /* one of its predecessor's, which it does not want */
-    if (s && s->requester == a && !s->left)
+    if (s && s->requester == a && !s->left) {
+        s->ending = !s->running;
         job_end(s->job);
-    else
+    } else {
         tell_torn(a, id); /* not there (any more): that is what was wanted */
+    }
     return 0;
 }
 

@@ -5,9 +5,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, tap  # noqa: E402
@@ -284,6 +286,23 @@ def first_configuration(t, d):
     t.eq(stat.S_IMODE(os.stat(os.path.join(bare, "x.yaml")).st_mode) & 0o022, 0, "nobody else may write it")
 
 
+def interrupted(t, d):
+    """Whenever ^C comes while a sandbox is made, the command ends soon, by the signal, and blames nobody."""
+    seen = []
+    for moment in range(10):
+        p = subprocess.Popen([durward.program(), "run", "-c", d.conf, "--", "sleep", "60"], cwd=d.work, env=d.env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
+        try:
+            p.wait(0.03 + 0.02 * moment)
+        except subprocess.TimeoutExpired:
+            p.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        said = p.communicate(timeout=30)[1]
+        seen.append((p.returncode, time.monotonic() - begun < 8, said))
+    t.ok(all(r in (130, -signal.SIGINT) and soon and "cannot start" not in said and "again and again" not in said for r, soon, said in seen),
+         "^C while a sandbox is made ends it soon, and says nothing else", seen)
+
+
 def main(t):
     d = durward.Durward(t)
     every_error(t, d)
@@ -308,6 +327,7 @@ def main(t):
     c.close()
     t.eq(d.stop(), 0, "the daemon ends well")
     runs(t, d)
+    interrupted(t, d)
     first_configuration(t, d)
 
 

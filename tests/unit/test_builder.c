@@ -438,6 +438,24 @@ static void test_teardown(void)
     teardown("sb-first"); /* once more is answered too */
 }
 
+/* No longer wanted while it is made: that it is gone is told, too, not only that it was not made.
+ */
+static void test_teardown_before_it_runs(void)
+{
+    struct msg m;
+    if (!ready())
+        return;
+    ask("sb-early", NULL, NULL, 0);
+    if (recv_type(rig.parent, &m, W_LISTENERS)) /* which gets no answer */
+        msg_done(&m);
+    msg_init(&m, W_TEARDOWN);
+    msg_put_str(&m, "sb-early");
+    send_msg(rig.controller, &m);
+    take_built("sb-early");
+    CU_ASSERT_FALSE(rig.ok);
+    expect_torn("sb-early");
+}
+
 static void test_ends_by_itself(void)
 {
     if (!ready())
@@ -589,6 +607,7 @@ static void suite_builder(void)
     CU_add_test(s, "keyring", test_keyring);
     CU_add_test(s, "capabilities", test_capabilities);
     CU_add_test(s, "teardown", test_teardown);
+    CU_add_test(s, "teardown before it runs", test_teardown_before_it_runs);
     CU_add_test(s, "a sandbox that ends by itself", test_ends_by_itself);
     CU_add_test(s, "binds that are refused", test_refused_binds);
     CU_add_test(s, "a parent that refuses", test_parent_refuses);

@@ -20,7 +20,8 @@ const struct command command_check = {
     "Prints a summary, or for each error FILE:LINE: what is wrong and a hint, with exit status 1.\n"
     "FILE may be - for standard input; without one it is the file that 'durward run' would take.\n"
     "Warnings go to stderr and leave the status as it is: a deny inside a wider allow,\n"
-    "placeholders without a rule, certificate files that are not on this machine, and secrets\n"
+    "a rule that never decides, placeholders without a rule, certificate files that are not on "
+    "this machine, and secrets\n"
     "that cannot be had here: a variable that is not set, a file that is missing or open to\n"
     "others, a command that is not there ('durward secret test' runs it).\n",
     cmd_check,

@@ -10,7 +10,7 @@
 
 enum { ERRORS_MAX = 100, KEY_MAX = 256, WHERE_MAX = 1200 };
 
-/* Before a place in an error's text: which of the paths it is, between two of these. */
+/* Before each place in an error's text: which of the paths it is, between two of these. */
 #define MARK '\x1f'
 
 struct places {
@@ -38,17 +38,24 @@ static int mark_places(struct places *p, const char *name, json_t *lines)
     return 0;
 }
 
-/* The path that an error names, and the error's text without its mark. NULL: it names none. */
+/* The path that an error names first, and the error's text without marks: it may name others, too.
+ * NULL: it begins with none. */
 static const char *place_of(const struct places *p, char *text)
 {
-    char *end;
-    if (text[0] != MARK)
-        return NULL;
-    unsigned long i = strtoul(text + 1, &end, 10);
-    if (*end != MARK)
-        return NULL;
-    memmove(text, end + 1, strlen(end + 1) + 1);
-    return i < p->n ? p->path[i] : NULL;
+    const char *first = NULL;
+    char *to = text, *end;
+    for (char *from = text; *from;) {
+        if (*from != MARK) {
+            *to++ = *from++;
+            continue;
+        }
+        unsigned long i = strtoul(from + 1, &end, 10);
+        if (from == text && *end == MARK && i < p->n)
+            first = p->path[i];
+        from = end + (*end == MARK);
+    }
+    *to = '\0';
+    return first;
 }
 
 /* The member of `in` that the path goes on with; *rest is what follows. Keys may hold dots: the
@@ -161,9 +168,9 @@ struct config *config_check(const char *path, void (*fn)(void *arg, const char *
     }
     if (name == NULL || root == NULL)
         fn(arg, err.text);
-    if (n > 0) { /* what was built of it is not what is in the file */
+    if (c) { /* with marks; and with errors it is not what is in the file */
         config_unref(c);
-        c = NULL;
+        c = n > 0 ? NULL : config_build(name, base, json_incref(root), json_incref(lines), &err);
     }
     if (c)
         c->found = json_incref(found);

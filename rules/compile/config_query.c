@@ -233,6 +233,19 @@ static void stands_inside(void *arg, const struct rule_entry *narrow, const stru
     w->fn(w->arg, text);
 }
 
+static void decides_nothing(void *arg, const struct rule_entry *idle, const struct rule_entry *by)
+{
+    const struct warner *w = arg;
+    char text[1200];
+    snprintf(text, sizeof text,
+             "%s: \"%s\" never decides: \"%s\" (%s) decides all of its requests first%s",
+             idle->where, idle->rule.text, by->rule.text, by->where,
+             by->deny                          ? "; a deny goes before any allow, however narrow"
+             : by->rule.ask && !idle->rule.ask ? "; an ask goes before any allow, however narrow"
+                                               : "; make one of them narrower, or take one out");
+    w->fn(w->arg, text);
+}
+
 /* A field that a rule calls no credential, whose name says key or password. */
 static void opened_fields(const struct config_policy *p, const struct warner *w)
 {
@@ -331,6 +344,7 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
     char text[400];
     for (size_t i = 0; i < c->n_policies; i++) {
         policy_warnings(c->policies[i].compiled, stands_inside, &w);
+        policy_idle(c->policies[i].compiled, decides_nothing, &w);
         unused_placeholders(c, &c->policies[i], &w);
         opened_fields(&c->policies[i], &w);
         idle_entries(&c->policies[i], &w);

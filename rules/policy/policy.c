@@ -384,6 +384,54 @@ void policy_warnings(const struct policy *p,
     }
 }
 
+static bool speaks_http(const struct pattern *p)
+{
+    return p->scheme == SCHEME_HTTPS || p->scheme == SCHEME_HTTP;
+}
+
+/* Does `a` decide before `d` whatever `d` allows? Of other protocols a rule has more to match by.
+ */
+static bool comes_before(const struct arm *a, const struct arm *d)
+{
+    const struct rule_entry *by = a->entry, *idle = d->entry;
+    if (a->kind == ARM_SHADOW || by == idle || !speaks_http(&d->pattern))
+        return false;
+    if (by->deny) /* as written: its other readings are of other spellings */
+        return a->kind == ARM_DENY && pattern_contains(a->original, &d->pattern) &&
+               (d->methods & ~a->methods) == 0;
+    if (by->git || idle->git)
+        return false;
+    if (by->rule.ask != idle->rule.ask)
+        return by->rule.ask && arm_contains(a, d);
+    return by->terms != idle->terms && by->rule.index < idle->rule.index &&
+           a->methods == d->methods && strcmp(a->pattern.text, d->pattern.text) == 0;
+}
+
+static const struct rule_entry *decided_by(const struct policy_index *x, const struct arm *d)
+{
+    for (uint32_t j = 0; j < x->n_arms; j++)
+        if (comes_before(&x->arms[j], d))
+            return x->arms[j].entry;
+    return NULL;
+}
+
+void policy_idle(const struct policy *p,
+                 void (*fn)(void *arg, const struct rule_entry *idle, const struct rule_entry *by),
+                 void *arg)
+{
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct rule_entry *e = p->rules[i], *by = NULL;
+        bool idle = !e->deny;
+        for (size_t k = 0; idle && k < e->n_arms; k++) {
+            struct arm d = {
+                .entry = e, .pattern = e->arms[k].pattern, .methods = e->arms[k].methods};
+            idle = (by = decided_by(&p->index, &d)) != NULL;
+        }
+        if (by)
+            fn(arg, e, by);
+    }
+}
+
 const struct rule_entry *policy_entry(const struct policy *p, size_t i)
 {
     return i < p->n_rules ? p->rules[i] : NULL;

@@ -30,5 +30,12 @@ void policy_warnings(const struct policy *p,
                      void (*fn)(void *arg, const struct rule_entry *narrow,
                                 const struct rule_entry *wide),
                      void *arg);
+/* Tells fn of each allow or ask rule that decides no request, since others decide all of them: a
+ * deny, an ask, or a rule before it with the same patterns and another effect. `by` is one of
+ * those.
+ */
+void policy_idle(const struct policy *p,
+                 void (*fn)(void *arg, const struct rule_entry *idle, const struct rule_entry *by),
+                 void *arg);
 
 #endif

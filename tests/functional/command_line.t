@@ -34,6 +34,18 @@ upstream: { nonsense: 1, resolve: 4 }
 limits: { abc: 1 }
 listen: [ { http: "x" } ]
 """
+TWO_PLACES = """version: 1
+secrets:
+  a: { env: X }
+policies:
+  p:
+    rules:
+      - allow: b.test/**
+      - { allow: b.test/**, with: { bearer: a } }
+      - deny: c.test/**
+      - allow: c.test/x
+      - deny: b.test/x
+"""
 
 
 def every_error(t, d):
@@ -46,6 +58,14 @@ def every_error(t, d):
     t.eq((got["ok"], len(got["errors"]), got["error"]), (False, 12, got["errors"][0]), "as JSON too")
     r = d.command("run", "-c", d.conf, "--no-bind", "--", "true")
     t.ok(r.returncode == 125 and "'durward check %s'" % d.conf in r.stderr, "run tells the first, and who tells all", r.stderr)
+    for text, said in ((TWO_PLACES, r"^{0}:8: this rule and the one at {0}:7 both allow"),
+                       (TWO_PLACES.replace("with: { bearer: a }", "access: read-only"), r'"deny .*" stands inside the wider "allow .*" \({0}:\d+\)')):
+        r = d.check(text)
+        j = d.command("check", "--json", d.conf)
+        t.ok(re.search(said.format(re.escape(d.conf)), r.stderr, re.M) and "\\u00" not in j.stdout, "each place in a message is told as it is",
+             r.stderr, j.stdout)
+    t.ok(re.search(r'^warning: {0}:10: "allow c.test/x" never decides: "deny c.test/\*\*" \({0}:9\)'.format(re.escape(d.conf)), r.stderr, re.M),
+         "a rule that never decides is warned of", r.stderr)
     r = d.check("version: 1\n  bad\n")
     t.ok(r.returncode == 1 and "1 error" not in r.stderr and len(r.stderr.splitlines()) == 1, "a file that is no YAML has one",
          r.stderr)

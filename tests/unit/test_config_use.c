@@ -496,6 +496,38 @@ static void warnings(void)
     config_unref(c);
 }
 
+static void count_idle(void *arg, const char *text)
+{
+    unsigned line = 0;
+    const char *at = strstr(text, "t.yaml:");
+    if (at && strstr(text, "never decides") && sscanf(at, "t.yaml:%u", &line) == 1)
+        *(unsigned *)arg |= 1u << line;
+}
+
+/* Rules that decide no request, and others that look like it. */
+static void idle_rules(void)
+{
+    unsigned seen = 0;
+    struct config *c = good(V "secrets: { s: { env: S } }\npolicies:\n  p:\n    rules:\n"
+                              "      - deny: a.com/**\n"
+                              "      - allow: a.com/x\n" /* 7 */
+                              "      - allow: [a.com/y, b.com]\n"
+                              "      - ask: c.com\n"
+                              "      - allow: c.com/x\n" /* 10 */
+                              "      - { deny: d.com, methods: [GET] }\n"
+                              "      - { allow: d.com, methods: [GET, PUT] }\n"
+                              "      - { allow: e.com/**, budget: { requests: 1/h } }\n"
+                              "      - { allow: e.com/**, budget: { requests: 2/h } }\n" /* 14 */
+                              "      - allow: f.com/**\n"
+                              "      - allow: f.com/**\n"
+                              "      - deny: .g.com\n"
+                              "      - ask: [www.g.com, x.g.com/y]\n" /* 18 */
+                              "      - allow: g.com\n");
+    config_warnings(c, count_idle, &seen);
+    CU_ASSERT_EQUAL(seen, 1u << 7 | 1u << 10 | 1u << 14 | 1u << 18);
+    config_unref(c);
+}
+
 static void keep_last(void *arg, const char *text)
 {
     snprintf(arg, 400, "%s", text);
@@ -749,6 +781,7 @@ void suite_config_use(void)
     CU_add_test(s, "warnings", warnings);
     CU_add_test(s, "logins of brokers are used", logins_are_used);
     CU_add_test(s, "warnings: entries of kubernetes that let nothing pass", idle_entries);
+    CU_add_test(s, "rules that decide nothing", idle_rules);
     CU_add_test(s, "files", files);
     CU_add_test(s, "listeners that the controller serves", pages);
     CU_add_test(s, "audit: notify, and places", notify);

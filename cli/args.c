@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "slice.h"
 
 enum { OPTIONS_MAX = 32, ID_JSON = 1001, ID_SOCKET, ID_PLACES };
@@ -102,6 +103,28 @@ static int stop(struct args *a, int code)
     return ARGS_STOP;
 }
 
+/* The options of a command, then the common ones. */
+static const char *option_name(size_t i, const void *arg)
+{
+    const struct arg_option *o = ((const struct command *)arg)->options;
+    for (; o && o->name; o++, i--)
+        if (i == 0)
+            return o->name;
+    return common[i].name;
+}
+
+/* "--polcy" → "policy"; NULL. */
+static const char *nearest_option(const struct command *cmd, const char *word)
+{
+    char name[64];
+    size_t n = ARRAY_LEN(common) - 1;
+    for (const struct arg_option *o = cmd->options; o && o->name; o++)
+        n++;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    ssize_t best = nearest(name, n, option_name, cmd);
+    return best < 0 ? NULL : option_name((size_t)best, cmd);
+}
+
 static int bad_option(struct args *a, int kind)
 {
     if (kind == ':')
@@ -111,7 +134,9 @@ static int bad_option(struct args *a, int kind)
         return stop(a, args_usage(a->cmd, "%.*s takes no value", (int)(equals - word), word));
     if (optopt && optopt < 256)
         return stop(a, args_usage(a->cmd, "unknown option -%c", optopt));
-    return stop(a, args_usage(a->cmd, "unknown option %s", a->argv[optind - 1]));
+    const char *near = strncmp(word, "--", 2) == 0 ? nearest_option(a->cmd, word) : NULL;
+    return stop(a, args_usage(a->cmd, "unknown option %s%s%s%s", word,
+                              near ? "; did you mean --" : "", near ? near : "", near ? "?" : ""));
 }
 
 int args_next(struct args *a)
@@ -302,6 +327,23 @@ static void verb_question(const struct command *cmd, char *to, size_t size)
                                args_verb_word(v), v[1].name ? "" : "?");
 }
 
+static const char *verb_name(size_t i, const void *arg)
+{
+    return args_verb_word((const struct command *)arg + i);
+}
+
+static int unknown_verb(const struct command *cmd, const char *word, const char *question)
+{
+    size_t n = 0;
+    while (cmd->verbs[n].name)
+        n++;
+    ssize_t best = nearest(word, n, verb_name, cmd->verbs);
+    if (best >= 0)
+        return args_usage(cmd, "there is no '%s %s'; did you mean '%s %s'?", cmd->name, word,
+                          cmd->name, verb_name((size_t)best, cmd->verbs));
+    return args_usage(cmd, "there is no '%s %s'; %s", cmd->name, word, question);
+}
+
 int args_verbs(const struct command *cmd, int argc, char **argv)
 {
     struct args a = {.cmd = cmd, .argc = argc, .argv = argv, .in_order = true};
@@ -314,7 +356,7 @@ int args_verbs(const struct command *cmd, int argc, char **argv)
     verb_question(cmd, question, sizeof question);
     if (a.next == argc)
         return args_usage(cmd, "%s", question);
-    return args_usage(cmd, "there is no '%s %s'; %s", cmd->name, argv[a.next], question);
+    return unknown_verb(cmd, argv[a.next], question);
 }
 
 int args_duration(const char *text, unsigned max, unsigned *ret)

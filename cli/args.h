@@ -55,6 +55,8 @@ struct command {
     const char *more;                  /* further paragraphs of --help; NULL if none */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
     const struct command *verbs; /* "NAME VERB" each, ended by one without a name; then no run */
+    int (*names)(
+        void (*put)(const char *name)); /* of what it is about, for the shell's completion */
 };
 
 /* Reading side. Zero it, then fill cmd, argc and argv. */

@@ -28,8 +28,8 @@ const struct command command_completion = {
     "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n\n"
     "They ask this command for names as they are needed: --list sandboxes, approvals, proposals, "
     "suppressions,\n"
-    "tokens, snapshots, volumes, templates (of the daemon), policies, presets or secrets (of the "
-    "configuration).\n",
+    "tokens, snapshots, volumes, templates (of the daemon), policies, presets, secrets (of the "
+    "configuration),\nimages, profiles, homes, commands.\n",
     cmd_completion,
 };
 
@@ -87,13 +87,35 @@ static const struct {
     {"suppressions", "show", "suppressions"},
     {"suppressions", "accept", "suppressions"},
     {"suppressions", "lift", "suppressions"},
+    {"image", "rm", "images"},
+    {"profile", "show", "profiles"},
+    {"home", "logout", "homes"},
+    {"home", "renew", "homes"},
+    {"home", "rm", "homes"},
+    {"help", NULL, "commands"},
 };
 
 /* And the value of an option, whatever command has it. */
 static const struct {
     const char *option, *kind;
-} values[] = {{"policy", "policies"}, {"sandbox", "sandboxes"}, {"snapshot", "snapshots"},
-              {"use", "presets"},     {"preset", "presets"},    {"template", "templates"}};
+} values[] = {{"policy", "policies"},       {"sandbox", "sandboxes"},
+              {"snapshot", "snapshots"},    {"use", "presets"},
+              {"preset", "presets"},        {"template", "templates"},
+              {"image", "images"},          {"profile", "profiles"},
+              {"from", "profiles"},         {"home", "homes"},
+              {"backend", "backends"},      {"on-idle", "idle-ends"},
+              {"on-soft-ttl", "soft-ends"}, {"direction", "directions"},
+              {"scope", "scopes"},          {"access", "access"}};
+
+/* Kinds whose words are always the same. */
+static const struct {
+    const char *kind, *words[8];
+} fixed[] = {{"backends", {"bwrap", "docker", "gvisor", "kubernetes", "microvm"}},
+             {"scopes", {"read", "sandboxes", "exec", "approvals", "identities", "admin"}},
+             {"idle-ends", {"delete", "pause", "stop"}},
+             {"soft-ends", {"stop", "pause"}},
+             {"directions", {"both", "in", "out"}},
+             {"access", {"one", "many"}}};
 
 static const char *kind_of_value(const struct arg_option *o)
 {
@@ -142,12 +164,15 @@ static void bash(void)
 {
     char list[200];
     printf("_durward() {\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
-           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"--help --version");
+           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"help --help --version");
     for (const struct command *const *c = commands; *c; c++)
         printf(" %s", (*c)->name);
     printf("\"\n    else\n        case ${COMP_WORDS[1]} in\n");
     for (const struct command *const *c = commands; *c; c++) {
-        printf("        %s) words=\"%s", (*c)->name, verbs(*c, list, sizeof list));
+        printf("        %s)\n", (*c)->name);
+        if (*verbs(*c, list, sizeof list))
+            printf("            [ \"$COMP_CWORD\" -ne 2 ] || words=\"%s\"\n", list);
+        printf("            [ \"${cur#-}\" = \"$cur\" ] || words=\"$words");
         each_option(*c, bash_option);
         printf(" --help --json --socket\" ;;\n");
     }
@@ -314,8 +339,23 @@ static int list(const struct args *a, const char *kind)
                  {"proposals", WHICH_PROPOSAL},       {"tokens", WHICH_TOKEN},
                  {"snapshots", WHICH_SNAPSHOT},       {"volumes", WHICH_VOLUME},
                  {"suppressions", WHICH_SUPPRESSION}, {"templates", WHICH_TEMPLATE}};
+    static const struct {
+        const char *kind;
+        const struct command *of;
+    } named[] = {
+        {"images", &command_image}, {"profiles", &command_profile}, {"homes", &command_home}};
     struct err err = {0};
     int r = 1;
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        for (size_t w = 0; strcmp(fixed[i].kind, kind) == 0 && fixed[i].words[w]; w++) {
+            put_word(fixed[i].words[w]);
+            r = 0;
+        }
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
+        if (strcmp(named[i].kind, kind) == 0)
+            r = named[i].of->names(put_word);
+    for (size_t i = 0; strcmp(kind, "commands") == 0 && commands[i]; i++, r = 0)
+        put_word(commands[i]->name);
     for (size_t i = 0; i < ARRAY_LEN(asked); i++)
         if (strcmp(asked[i].kind, kind) == 0)
             r = list_things(a->socket, asked[i].of, &err);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "nearest.h"
 #include "out.h"
 #include "proc.h"
 
@@ -32,54 +33,58 @@ static int print_help(void)
         "credentials by rule, refuses everything else and records every attempt.\n\ncommands:\n");
     for (const struct command *const *c = commands; *c; c++)
         printf("  %-12s %s\n", (*c)->name, (*c)->summary);
-    printf("\n  durward COMMAND --help tells about one of them; durward --version the version.\n"
+    printf("\n  'durward help COMMAND' and 'durward COMMAND --help' tell about one of them;\n"
+           "  'durward --version' tells the version.\n"
            "\nexit status: 0 done, 1 what was asked about failed, 2 usage error;\n"
            "of run: the command's own, 128+N after signal N, 125 Durward failed\n"
            "(usage errors too), 126 the command cannot be executed, 127 it was not found.\n");
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
-static size_t min3(size_t a, size_t b, size_t c)
+static const char *command_name(size_t i, const void *arg UNUSED)
 {
-    size_t m = a < b ? a : b;
-    return m < c ? m : c;
-}
-
-/* Edit distance of two short words (Wagner and Fischer), for "did you mean". */
-static size_t distance(const char *a, const char *b)
-{
-    enum { WORD = 32 };
-    size_t row[WORD + 1], n = strnlen(a, WORD), m = strnlen(b, WORD);
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t above = row[j];
-            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[m];
+    return commands[i]->name;
 }
 
 static int unknown_command(const char *name)
 {
-    const char *best = NULL;
-    size_t least = 3; /* farther than two edits is no suggestion */
+    size_t n = 0;
     char clean[64];
-    for (const struct command *const *c = commands; *c; c++)
-        if (distance((*c)->name, name) < least) {
-            least = distance((*c)->name, name);
-            best = (*c)->name;
-        }
+    while (commands[n])
+        n++;
+    ssize_t best = name[0] == '-' ? -1 : nearest(name, n, command_name, NULL);
     out_clean(name, clean, sizeof clean);
-    if (best)
-        out_error("there is no command '%s'; did you mean '%s'?", clean, best);
+    if (best >= 0)
+        out_error("there is no command '%s'; did you mean '%s'?", clean, commands[best]->name);
     else
         out_error("there is no command '%s'; 'durward --help' lists them", clean);
     return EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    for (const struct command *const *c = commands; *c; c++)
+        if (strcmp((*c)->name, argv[0]) == 0)
+            return (*c)->verbs ? args_verbs(*c, argc, argv) : (*c)->run(argc, argv);
+    return unknown_command(argv[0]);
+}
+
+/* "help COMMAND [VERB]" is "COMMAND [VERB] --help"; a word that is no verb is refused as there. */
+static int help_on(int argc, char **argv)
+{
+    char option[] = "--help", *words[4] = {argv[0], option};
+    if (argc > 2 || strcmp(argv[0], "help") == 0) {
+        out_error("usage: durward help [COMMAND [VERB]]");
+        return EXIT_USAGE;
+    }
+    if (argc > 1) {
+        words[1] = argv[1];
+        words[2] = option;
+        for (const struct command *const *c = commands; *c; c++)
+            if (strcmp((*c)->name, argv[0]) == 0 && (*c)->verbs == NULL)
+                return args_usage(*c, "there is no '%s %s': it has no verbs", argv[0], argv[1]);
+    }
+    return dispatch(argc > 1 ? 3 : 2, words);
 }
 
 /* A closed standard descriptor would be taken by the next file that is opened. */
@@ -101,14 +106,13 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *name = argv[1];
+    if (strcmp(name, "help") == 0 && argc > 2)
+        return help_on(argc - 2, argv + 2);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
         return print_help();
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 || strcmp(name, "version") == 0) {
         printf("durward %s%s\n", PACKAGE_VERSION, SANITIZED ? " (sanitizers)" : "");
         return out_flush() < 0 ? EXIT_NO : EXIT_OK;
     }
-    for (const struct command *const *c = commands; *c; c++)
-        if (strcmp((*c)->name, name) == 0)
-            return (*c)->verbs ? args_verbs(*c, argc - 1, argv + 1) : (*c)->run(argc - 1, argv + 1);
-    return unknown_command(name);
+    return dispatch(argc - 1, argv + 1);
 }

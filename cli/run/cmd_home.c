@@ -141,9 +141,26 @@ static int run_rm(int argc, char **argv)
     return with_name(&home_verbs[3], home_remove, argc, argv);
 }
 
+static void put_name(void *arg, const char *name, bool used UNUSED, int dir UNUSED)
+{
+    (*(void (**)(const char *))arg)(name);
+}
+
+static int names(void (*put)(const char *name))
+{
+    struct err err = {0};
+    struct config *c = NULL;
+    if (settings_load_if_any(NULL, &c, &err) < 0)
+        return -1;
+    int r = home_each(c, put_name, &put, &err);
+    config_unref(c);
+    return r;
+}
+
 const struct command command_home = {
     .name = "home",
     .usage = "ls|logout|renew|rm [OPTION...]",
     .summary = "Homes that are kept for profiles.",
     .verbs = home_verbs,
+    .names = names,
 };

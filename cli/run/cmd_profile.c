@@ -198,9 +198,21 @@ static int run_new(int argc, char **argv)
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
+static void put_name(void *arg, const char *name)
+{
+    (*(void (**)(const char *))arg)(name);
+}
+
+static int names(void (*put)(const char *name))
+{
+    profile_each(put_name, &put);
+    return 0;
+}
+
 const struct command command_profile = {
     .name = "profile",
     .usage = "ls|show|new [OPTION...]",
     .summary = "List, print or write profiles of programs.",
     .verbs = profile_verbs,
+    .names = names,
 };

@@ -241,9 +241,28 @@ static int run_rm(int argc, char **argv)
     return code;
 }
 
+static int put_name(void *arg, const struct image *i)
+{
+    (*(void (**)(const char *))arg)(i->name);
+    return 0;
+}
+
+static int names(void (*put)(const char *name))
+{
+    struct err err = {0};
+    char *dir = state_dir(NULL);
+    if (dir == NULL)
+        return -1;
+    put("host");
+    int r = image_list(dir, put_name, &put, &err);
+    free(dir);
+    return r;
+}
+
 const struct command command_image = {
     .name = "image",
     .usage = "import|ls|rm [OPTION...]",
     .summary = "Import, list or remove root file systems for sandboxes.",
     .verbs = image_verbs,
+    .names = names,
 };

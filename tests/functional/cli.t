@@ -37,8 +37,17 @@ def words(t, s):
              c + " refuses an unknown option by name", "exit %d" % r.returncode, r.stderr)
     r = d.command("chekc")
     t.ok(r.returncode == 2 and "check" in r.stderr, "a mistyped command is guessed", r.stderr)
-    r = d.command("--version")
-    t.ok(r.returncode == 0 and r.stdout.startswith("durward "), "--version", r.stdout)
+    for asked, told in ((("auditt", "ls"), "'audit'"), (("-x",), "--help"), (("sandbox", "creat"), "'sandbox create'"), (("help", "rnu"), "'run'"),
+                        (("sandbox", "create", "--polcy", "p"), "--policy"), (("run", "--alow=x", "true"), "--allow"),
+                        (("audit", "qery"), "'audit query'"), (("help", "run", "foo"), "no 'run foo'")):
+        r = d.command(*asked)
+        t.ok(r.returncode in (2, 125) and told in r.stderr.splitlines()[0], "a mistyped word is guessed: %s" % " ".join(asked), r.stderr)
+    for asked in (("run",), ("sandbox",), ("sandbox", "exec"), ("audit", "query"), ("check",)):
+        a, b = d.command("help", *asked), d.command(*asked, "--help")
+        t.ok(a.returncode == 0 and a.stdout == b.stdout, "help %s is its --help" % " ".join(asked), a.stdout, a.stderr)
+    for word in ("--version", "-V", "version"):
+        r = d.command(word)
+        t.ok(r.returncode == 0 and r.stdout.startswith("durward "), word, r.stdout)
     r = d.command("check", "--json=1", d.conf)
     t.ok(r.returncode == 2 and "takes no value" in r.stderr, "--json=1: it takes no value", r.stderr)
     r = d.command("audit", "tail", d.work)

@@ -203,12 +203,17 @@ def completes(t, d, one):
     t.ok({one, "builder", "tester"} <= set(words("sandboxes", env=at)), "ids and names of sandboxes are listed for shells")
     t.eq((words("policies", env=at), words("secrets", env=at)), (["p"], ["s"]), "policies and secrets")
     t.ok("github" in words("presets"), "presets")
+    t.ok("host" in words("images") and "claude" in words("profiles") and words("homes", env=at) == [] and "sandbox" in words("commands") and
+         "microvm" in words("backends"), "images, profiles, homes, commands, and words that are always the same")
     t.eq((words("approvals", env=at), words("snapshots", env=at)), ([], ["shot"]), "approvals and snapshots")
     t.eq(d.command("completion", "--list", "horses").returncode, 2, "there is no list of anything else")
     for shell, line in (("bash", 'COMP_WORDS=(durward sandbox show bu); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
                         ("bash", 'COMP_WORDS=(durward sandbox preview bu); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
                         ("bash", 'COMP_WORDS=(durward run --use gith); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
                         ("bash", 'COMP_WORDS=(durward run --policy ""); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
+                        ("bash", 'COMP_WORDS=(durward help sandb); COMP_CWORD=2; _durward; echo "${COMPREPLY[@]/sandbox/builder}"'),
+                        ("bash", 'COMP_WORDS=(durward sandbox ""); COMP_CWORD=2; _durward; echo "${COMPREPLY[@]/create/builder}"'),
+                        ("bash", 'COMP_WORDS=(durward check ""); COMP_CWORD=2; _durward; echo "${COMPREPLY[@]-p}"'),
                         ("fish", "complete -C 'durward sandbox show bu'"),
                         ("fish", "complete -C 'durward run --policy '")):
         if not shutil.which(shell):
@@ -218,7 +223,7 @@ def completes(t, d, one):
         env = dict(d.env, **at)
         env["PATH"] = os.path.dirname(durward.program()) + ":" + env["PATH"]
         r = subprocess.run([shutil.which(shell)], input=text, env=env, capture_output=True, text=True, timeout=20)
-        want = "builder" if "sandbox" in line else "github" if "--use" in line else "p"
+        want = "builder" if "sandb" in line else "github" if "--use" in line else "p"
         t.ok(want in r.stdout.split(), "%s: %s" % (shell, line[:60]), r.stdout, r.stderr)
 
 

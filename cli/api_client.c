@@ -240,8 +240,8 @@ int api_print(const struct args *a, const char *method, const char *path, const 
     json_t *reply = NULL;
     if (api_call(a->socket, method, path, body, &reply, &err) < 0)
         return out_fail(&err);
-    if (a->json)
-        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
+    if (a->json) /* an answer without a body */
+        return out_json(reply ? reply : json_object()) < 0 ? EXIT_NO : EXIT_OK;
     if (print)
         print(reply);
     json_decref(reply);

@@ -130,22 +130,7 @@ static int run_revoke(int argc, char **argv)
 {
     struct args a = {.cmd = &token_verbs[REVOKE], .argc = argc, .argv = argv};
     int code = args_plain(&a, 1, INT_MAX, "which? 'durward token ls' lists them");
-    if (code != ARGS_END)
-        return code;
-    code = EXIT_OK;
-    for (int i = a.next; i < argc; i++) {
-        struct err err = {0};
-        char path[WHICH_ID_MAX + 40], id[WHICH_ID_MAX + 1];
-        if (which_one(a.socket, WHICH_TOKEN, argv[i], id, &err) < 0) {
-            code = out_fail(&err);
-            continue;
-        }
-        snprintf(path, sizeof path, "/v1/tokens/%s", id);
-        struct args quiet = {.socket = a.socket};
-        if (api_print(&quiet, "DELETE", path, NULL, NULL) != EXIT_OK)
-            code = EXIT_NO;
-    }
-    return code;
+    return code != ARGS_END ? code : which_remove(&a, WHICH_TOKEN);
 }
 
 const struct command command_token = {

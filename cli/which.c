@@ -189,6 +189,63 @@ int which_of(const json_t *list, enum which_kind k, const char *word, char id[WH
     return 0;
 }
 
+/* Of a kind without ids: the name itself, if something has it. */
+static int by_name(const char *socket, enum which_kind k, const char *word,
+                   char id[WHICH_ID_MAX + 1], struct err *err)
+{
+    char clean[WHICH_ID_MAX + 1];
+    size_t i;
+    const json_t *o;
+    bool there = false;
+    json_t *list = which_list(socket, k, err);
+    json_array_foreach(list, i, o) there |= strcmp(out_member(o, "name"), word) == 0;
+    json_decref(list);
+    if (list && !there)
+        err_set(err, ERR_UNREADY, "there is no %s '%s'; '%s' lists them", kinds[k].what,
+                out_clean(word, clean, sizeof clean), kinds[k].list);
+    if (!there || strlen(word) > WHICH_ID_MAX)
+        return -1;
+    memcpy(id, word, strlen(word) + 1);
+    return 0;
+}
+
+static int remove_one(const char *socket, enum which_kind k, const char *word, struct err *err)
+{
+    char id[WHICH_ID_MAX + 1];
+    struct buf path;
+    json_t *reply = NULL;
+    if ((kinds[k].digits ? which_one : by_name)(socket, k, word, id, err) < 0)
+        return -1;
+    buf_init(&path, 1024);
+    int bad = buf_printf(&path, "%s/", kinds[k].path);
+    api_quote(&path, id);
+    bad |= buf_append(&path, "", 1);
+    if (bad)
+        err_set(err, ERR_LIMIT, "the name is too long");
+    else
+        bad = api_call(socket, "DELETE", (const char *)buf_data(&path), NULL, &reply, err);
+    json_decref(reply);
+    buf_free(&path);
+    return bad ? -1 : 0;
+}
+
+int which_remove(const struct args *a, enum which_kind k)
+{
+    int code = EXIT_OK;
+    json_t *removed = json_array();
+    for (int i = a->next; i < a->argc; i++) {
+        struct err err = {0};
+        if (remove_one(a->socket, k, a->argv[i], &err) == 0)
+            json_array_append_new(removed, json_string(a->argv[i]));
+        else
+            code = out_fail(&err);
+    }
+    if (a->json && out_json(json_pack("{s:O}", "removed", removed)) < 0)
+        code = EXIT_NO;
+    json_decref(removed);
+    return code;
+}
+
 int which_one(const char *socket, enum which_kind k, const char *word, char id[WHICH_ID_MAX + 1],
               struct err *err)
 {

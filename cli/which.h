@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "args.h"
 #include "err.h"
 
 enum which_kind {
@@ -34,6 +35,10 @@ int which_of(const json_t *list, enum which_kind k, const char *word, char id[WH
              struct err *err);
 /* It has the form of a whole id of this kind. */
 bool which_is_whole(enum which_kind k, const char *word);
+/* Removes what each word that is left stands for; a word that stands for nothing is an error, and
+ * the others are removed all the same. Returns the exit code. With --json what was removed is
+ * listed. */
+int which_remove(const struct args *a, enum which_kind k);
 /* An answer to what was asked at this path says, by this code of its error, that nothing of that id
  * or name is there: the command that lists what is. NULL where it says something else. */
 const char *which_lister(const char *path, const char *code);

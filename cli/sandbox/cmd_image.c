@@ -228,15 +228,21 @@ static int run_rm(int argc, char **argv)
     char *dir = state_dir(file);
     if (dir == NULL)
         return EXIT_NO;
+    json_t *removed = json_array();
     code = EXIT_OK;
     for (int i = a.next; i < argc; i++) {
         struct err err = {0};
         char clean[sizeof err.text];
-        if (image_remove(dir, argv[i], &err) == 0)
+        if (image_remove(dir, argv[i], &err) == 0) {
+            json_array_append_new(removed, json_string(argv[i]));
             continue;
+        }
         out_error("%s", out_clean(err.text, clean, sizeof clean));
         code = EXIT_NO;
     }
+    if (a.json && out_json(json_pack("{s:O}", "removed", removed)) < 0)
+        code = EXIT_NO;
+    json_decref(removed);
     free(dir);
     return code;
 }

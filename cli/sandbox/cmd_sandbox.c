@@ -224,7 +224,7 @@ const struct command sandbox_verbs[] = {
                  "  durward sandbox preview --revoke my-box web\n",
                  verb_preview},
     [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", NULL,
-            "One that is not there is no error.\n", run_rm},
+            "The whole id of one that has ended meanwhile is no error.\n", run_rm},
     [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", NULL,
                "Where the daemon may use a freezer of control groups: as root, or in a delegated\n"
                "unit. A command, a copy or a forwarded port resumes it.\n",
@@ -481,14 +481,7 @@ static int run_rm(int argc, char **argv)
 {
     struct args a = {.cmd = &sandbox_verbs[RM], .argc = argc, .argv = argv};
     int code = args_plain(&a, 1, INT_MAX, "which sandbox?");
-    if (code != ARGS_END)
-        return code;
-    code = EXIT_OK;
-    a.json = false;
-    for (int i = a.next; i < argc; i++)
-        if (call_one(&a, "DELETE", argv[i], "", NULL, NULL) != EXIT_OK)
-            code = EXIT_NO;
-    return code;
+    return code != ARGS_END ? code : which_remove(&a, WHICH_SANDBOX);
 }
 
 static int change(const struct command *cmd, const char *tail, int argc, char **argv)

@@ -64,7 +64,7 @@ const struct command volume_verbs[] = {
     [SHOW] = {"volume show", "[--json] NAME", "Show a volume and how much it holds.", NULL, NULL,
               run_show},
     [RM] = {"volume rm", "NAME...", "Remove volumes or snapshots, with their files.", NULL,
-            "Not while a sandbox has it. One that is not there is no error.\n", run_rm},
+            "Not while a sandbox has it.\n", run_rm},
     [SNAPSHOT] = {"volume snapshot", "NAME SNAPSHOT", "Keep a copy of a volume's files, by name.",
                   NULL,
                   "Of one that is written to, each file is as it is just then; pause or stop the\n"
@@ -217,18 +217,8 @@ static int run_show(int argc, char **argv)
 static int run_rm(int argc, char **argv)
 {
     struct args a = {.cmd = &volume_verbs[RM], .argc = argc, .argv = argv};
-    char path[128];
     int code = args_plain(&a, 1, INT_MAX, "which volume?");
-    if (code != ARGS_END)
-        return code;
-    code = EXIT_OK;
-    for (int i = a.next; i < argc; i++) {
-        int one = path_of(&a, argv[i], "", path, sizeof path);
-        if (one == EXIT_OK)
-            one = api_print(&a, "DELETE", path, NULL, NULL);
-        code = one == EXIT_OK ? code : one;
-    }
-    return code;
+    return code != ARGS_END ? code : which_remove(&a, WHICH_VOLUME);
 }
 
 static int run_export(int argc, char **argv)

@@ -32,23 +32,6 @@ static int list(const struct args *a)
                : out_fail(&err);
 }
 
-static int take_away(const struct args *a, const char *name)
-{
-    struct err err = {0};
-    struct buf path;
-    json_t *reply;
-    buf_init(&path, 1024);
-    int bad = buf_append_str(&path, "/v1/snapshots/");
-    api_quote(&path, name);
-    bad |= buf_append(&path, "", 1);
-    if (bad || strchr(name, '/') || *name == 0)
-        bad = err_set(&err, ERR_PARSE, "'%.64s' is not the name of a snapshot", name);
-    else
-        bad = api_call(a->socket, "DELETE", (const char *)buf_data(&path), NULL, &reply, &err);
-    buf_free(&path);
-    return bad ? out_fail(&err) : EXIT_OK;
-}
-
 /* Takes the reference of `body`; NULL: a text of it is no UTF-8. */
 static int post(const struct args *a, const char *path, json_t *body, void (*print)(const json_t *))
 {
@@ -85,7 +68,7 @@ int verb_snapshot(int argc, char **argv)
     struct args a = {.cmd = self("sandbox snapshot"), .argc = argc, .argv = argv};
     bool reuse = false, force = false;
     const char *file = NULL;
-    int id, code = EXIT_OK;
+    int id;
     while ((id = args_next(&a)) != ARGS_END) {
         if (id == ARGS_STOP)
             return a.exit_code;
@@ -101,10 +84,8 @@ int verb_snapshot(int argc, char **argv)
     if (strcmp(first, "ls") == 0 && a.next + 1 == argc)
         return list(&a);
     if (strcmp(first, "rm") == 0 && a.next + 1 < argc) {
-        for (int i = a.next + 1; i < argc; i++)
-            if (take_away(&a, argv[i]) != EXIT_OK)
-                code = EXIT_NO;
-        return code;
+        a.next++;
+        return which_remove(&a, WHICH_SNAPSHOT);
     }
     if (strcmp(first, "export") == 0 && n == 2)
         return snapshot_export_verb(&a, argv[a.next + 1], file, force);

@@ -134,6 +134,12 @@ def which(t, d, c):
     t.ok(r.returncode == 0 and r.stdout.startswith("sb-"), "fork", r.stderr)
     t.eq(ask("rm", r.stdout.strip()).returncode, 0, "rm")
     t.eq([ask(verb, "tester").returncode for verb in ("stop", "resume")], [0, 0], "stop and resume by name")
+    for verb in (("sandbox", "rm"), ("sandbox", "snapshot", "rm"), ("volume", "rm"), ("image", "rm"), ("home", "rm"), ("token", "revoke")):
+        r = d.command(*verb, "nope", "--socket", d.socket)
+        t.ok(r.returncode == 1 and "'nope'" in r.stderr and " ls" in r.stderr, "%s: a name that nothing has is an error" % " ".join(verb), r.stdout, r.stderr)
+    ask("snapshot", "builder", "spare")
+    gone = [json.loads(ask(*verb, "--json").stdout or "0") for verb in (("snapshot", "rm", "spare"), ("rm", "sb-" + 26 * "a"))]
+    t.eq(gone, [{"removed": ["spare"]}, {"removed": ["sb-" + 26 * "a"]}], "what was removed, as JSON; a sandbox may have ended by itself")
     tok = d.command("token", "create", "--scope", "read", "--name", "mine", "--socket", d.socket)
     r = d.command("token", "revoke", "mine", "--socket", d.socket)
     left = json.loads(d.command("token", "ls", "--json", "--socket", d.socket).stdout)

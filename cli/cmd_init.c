@@ -298,17 +298,9 @@ static char *default_file(struct err *err)
 
 static int save(const char *file, const struct buf *b, bool force, struct err *err)
 {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (force ? O_TRUNC : O_EXCL);
-    int fd = open(file, flags, 0644);
-    if (fd < 0 && errno == EEXIST)
-        return err_set(err, ERR_DENIED, "%s is there already; -f writes over it, -o - prints",
-                       file);
-    if (fd < 0)
-        return err_sys(err, "%s", file);
-    ssize_t n = write(fd, buf_data(b), buf_len(b));
-    int r = n == (ssize_t)buf_len(b) ? 0 : err_sys(err, "%s", file);
-    if (close(fd) < 0 && r == 0)
-        r = err_sys(err, "%s", file);
+    int r = out_file(file, 0644, force, buf_data(b), buf_len(b), err);
+    if (r < 0 && errno == EEXIST)
+        err_set(err, ERR_DENIED, "%s is there already; -f writes over it, -o - prints", file);
     return r;
 }
 

@@ -5,9 +5,12 @@
 #include "args.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,6 +83,43 @@ int out_flush(void)
         return 0;
     out_error("cannot write the output: %s", strerror(errno));
     return -1;
+}
+
+static int write_all(int fd, const char *from, size_t n)
+{
+    while (n > 0) {
+        ssize_t w = write(fd, from, n);
+        if (w < 0 && errno != EINTR)
+            return -1;
+        from += w > 0 ? w : 0;
+        n -= w > 0 ? (size_t)w : 0;
+    }
+    return fsync(fd);
+}
+
+/* What replaces a file is written beside it, whole, before that goes. */
+int out_file(const char *file, int mode, bool replace, const void *p, size_t n, struct err *err)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    bool there = replace && lstat(file, &st) == 0;
+    if (snprintf(part, sizeof part, "%s%s", file, replace ? ".new" : "") >= (int)sizeof part)
+        return err_set(err, ERR_LIMIT, "%.200s...: the name is too long", file);
+    if (there && !S_ISREG(st.st_mode))
+        return err_set(err, ERR_DENIED, "%s is not a regular file; it stays", file);
+    int fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_EXCL, mode);
+    if (fd < 0)
+        return err_sys(err, "%s", part);
+    int r = there && fchmod(fd, st.st_mode & 0777) < 0 ? -1 : write_all(fd, p, n);
+    if (r < 0)
+        err_sys(err, "cannot write %s", part);
+    if (close(fd) < 0 && r == 0)
+        r = err_sys(err, "cannot write %s", part);
+    if (r == 0 && replace && rename(part, file) < 0)
+        r = err_sys(err, "cannot replace %s", file);
+    if (r < 0)
+        (void)unlink(part);
+    return r;
 }
 
 static int64_t now_ms(void)

@@ -31,6 +31,11 @@ int out_json(json_t *v);
 /* Push stdout out; 0, or -1 when it failed (reported), e.g. on a full disk. */
 int out_flush(void);
 
+/* Write a file: a new one, unless it may be there already; then FILE.new takes its place once that
+ * is on disk. One that cannot be written whole is taken away again, and what was there stays. errno
+ * EEXIST: it is there. */
+int out_file(const char *file, int mode, bool replace, const void *p, size_t n, struct err *err);
+
 /* How far long work has come, in a line on stderr that each call replaces: on a terminal only, a
  * few times a second, and not in the first half second. Zero it first. */
 struct out_progress {

@@ -208,7 +208,7 @@ static int fill(struct bundle *b, const struct config *c, const char *socket)
     return put(b, end, sizeof end);
 }
 
-static int bundle(const char *file, const char *config, const char *socket)
+static int bundle(const char *file, const char *config, const char *socket, bool json)
 {
     struct bundle b = {.fd = -1};
     struct config *c = NULL;
@@ -217,12 +217,20 @@ static int bundle(const char *file, const char *config, const char *socket)
     if (socket == NULL && c)
         socket = config_controller_socket(c);
     b.fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int r = b.fd < 0 ? err_sys(&b.err, "%s", file) : fill(&b, c, socket);
+    int r = 0;
+    if (b.fd < 0 && errno == EEXIST)
+        r = err_set(&b.err, ERR_DENIED, "%s is there already; name a new file", file);
+    else
+        r = b.fd < 0 ? err_sys(&b.err, "%s", file) : fill(&b, c, socket);
     if (b.fd >= 0 && close(b.fd) < 0 && r == 0)
         r = err_sys(&b.err, "%s", file);
     config_unref(c);
-    if (r == 0)
-        return EXIT_OK;
+    if (r == 0 && json)
+        return out_json(json_pack("{s:s}", "file", file)) < 0 ? EXIT_NO : EXIT_OK;
+    if (r == 0) {
+        printf("%s\nRead it before you send it: it names hosts, policies and secrets.\n", file);
+        return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    }
     if (b.fd >= 0)
         (void)unlink(file); /* a part of it is of no use */
     return out_fail(&b.err);
@@ -240,5 +248,5 @@ static int cmd_debug(int argc, char **argv)
     }
     if (argc - a.next != 2 || strcmp(argv[a.next], "bundle") != 0)
         return args_usage(a.cmd, "bundle and the name of a file are needed");
-    return bundle(argv[a.next + 1], config, a.socket);
+    return bundle(argv[a.next + 1], config, a.socket, a.json);
 }

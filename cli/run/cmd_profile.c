@@ -142,19 +142,13 @@ static int run_show(int argc, char **argv)
 
 static int write_file(const char *file, const char *text, struct err *err)
 {
-    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 && errno == EEXIST)
-        return err_set(err, ERR_DENIED, "%s is there already; edit it, or remove it first", file);
-    if (fd < 0)
-        return err_sys(err, "%s", file);
-    size_t n = strlen(text);
-    int r = write(fd, text, n) == (ssize_t)n ? 0 : err_sys(err, "%s", file);
-    if (close(fd) < 0 && r == 0)
-        r = err_sys(err, "%s", file);
+    int r = out_file(file, 0600, false, text, strlen(text), err);
+    if (r < 0 && errno == EEXIST)
+        err_set(err, ERR_DENIED, "%s is there already; edit it, or remove it first", file);
     return r;
 }
 
-static int make(const char *name, const char *from, struct err *err)
+static int make(const char *name, const char *from, bool json, struct err *err)
 {
     char leaf[80], *file = NULL, *text = NULL, *source = NULL;
     char *dir = paths_profiles_dir(err);
@@ -169,7 +163,9 @@ static int make(const char *name, const char *from, struct err *err)
     else if (asprintf(&text, skeleton, name, name) < 0)
         text = NULL;
     int r = text ? write_file(file, text, err) : -1;
-    if (r == 0)
+    if (r == 0 && json)
+        r = out_json(json_pack("{s:s, s:s}", "profile", name, "file", file));
+    else if (r == 0)
         printf("%s\n", file);
     free(source);
     free(text);
@@ -193,8 +189,8 @@ static int run_new(int argc, char **argv)
         return args_usage(a.cmd, "a name for the profile is needed");
     if (!node_name_ok(argv[a.next]))
         return args_usage(a.cmd, "a profile's name has letters, digits, _ . -");
-    if (make(argv[a.next], from, &err) < 0)
-        return out_fail(&err);
+    if (make(argv[a.next], from, a.json, &err) < 0)
+        return err.code != ERR_NONE ? out_fail(&err) : EXIT_NO;
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 

@@ -4,6 +4,7 @@ said at the end of a run and in lists, variables in the forms that others read, 
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -279,6 +280,12 @@ def runs(t, d):
          "and as JSON")
 
 
+def disk_full():
+    """For what is run: no file takes more than some bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+
+
 def first_configuration(t, d):
     here, tools = t.mkdir("project"), t.mkdir("tools")
     for name, text in (("go.sum", ""), ("package-lock.json", "{}")):
@@ -309,6 +316,17 @@ def first_configuration(t, d):
     t.ok(r.returncode == 0 and "OK" in r.stdout, "which is good as it is", r.stdout, r.stderr)
     r = d.command("init", cwd=here, env=env)
     t.ok(r.returncode == 1 and "is there already" in r.stderr, "it is not written over", r.stderr)
+    full = subprocess.run([durward.program(), "init", "-o", "part.yaml"], cwd=here, env=dict(d.env, **env), capture_output=True, text=True,
+                          preexec_fn=disk_full, timeout=30)
+    t.ok(full.returncode == 1 and "cannot write part.yaml: File too large" in full.stderr and not os.path.exists(os.path.join(here, "part.yaml")),
+         "one that cannot be written whole is not left behind, and why is said", full.stderr)
+    os.chmod(path, 0o600)
+    full = subprocess.run([durward.program(), "init", "-f"], cwd=here, env=dict(d.env, **env), capture_output=True, text=True,
+                          preexec_fn=disk_full, timeout=30)
+    t.eq((full.returncode, open(path).read() == text, os.listdir(os.path.dirname(path))), (1, True, ["durward.yaml"]),
+         "init -f leaves the one that is there until another is written whole") or t.diag(full.stderr)
+    r = d.command("init", "-f", cwd=here, env=env)
+    t.eq((r.returncode, stat.S_IMODE(os.stat(path).st_mode), open(path).read() == text), (0, 0o600, True), "and then takes its place, with its mode")
     bare = t.mkdir("bare")
     r = d.command("init", "-o", os.path.join(bare, "x.yaml"), cwd=bare, env={"PATH": bare})
     ok = d.command("check", os.path.join(bare, "x.yaml"))

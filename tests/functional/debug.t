@@ -28,6 +28,7 @@ def main(t):
     file = t.path("report.tar")
     r = s.d.command("debug", "bundle", "-c", s.d.conf, "--socket", s.d.socket, file)
     t.eq((r.returncode, r.stderr), (0, ""), "a bundle is made")
+    t.ok(r.stdout.startswith(file + "\n"), "and where is said", r.stdout)
     t.eq(os.stat(file).st_mode & 0o777, 0o600, "for its owner alone")
     with tarfile.open(file) as tar:
         got = {m.name.split("/", 1)[1]: tar.extractfile(m).read() for m in tar.getmembers()}
@@ -46,7 +47,7 @@ def main(t):
     t.ok(b"durward_" in got["metrics.txt"], "the metrics are in it")
     t.ok(box.encode() in got["events.json"], "the last events are in it")
     r = s.d.command("debug", "bundle", "-c", s.d.conf, "--socket", s.d.socket, file)
-    t.ok(r.returncode == 1 and "exists" in r.stderr, "nothing is overwritten", r.stderr)
+    t.ok(r.returncode == 1 and "is there already" in r.stderr, "nothing is overwritten", r.stderr)
     s.d.stop()
     other = t.path("stopped.tar")
     r = s.d.command("debug", "bundle", "-c", s.d.conf, "--socket", s.d.socket, other)

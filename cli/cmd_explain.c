@@ -140,6 +140,9 @@ static int cmd_explain(int argc, char **argv)
     q.method = slice_str(argv[a.next]);
     if (policy_query_url(argv[a.next + 1], &q, &err) < 0)
         return args_usage(a.cmd, "%s", err.text);
+    if (argv[a.next][strspn(argv[a.next], "abcdefghijklmnopqrstuvwxyz")] == 0)
+        out_error("note: methods are written in capitals; '%s' is none that a client sends",
+                  argv[a.next]);
     int code = explain(file, policy, &q, a.json, &err);
     if (err.code != ERR_NONE)
         out_error("%s", err.text);

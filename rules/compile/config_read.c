@@ -124,6 +124,16 @@ static const struct key secret_keys[] = {
         "one that `$SSH_AUTH_SOCK` names where the daemon starts, see *Keys in an agent*"),
 };
 
+/* What somebody writes who puts the value itself into the file. */
+static bool names_value(const struct node *secret)
+{
+    static const char *const words[] = {"value", "token", "password", "secret", "key", "literal"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (json_object_get(secret->value, words[i]))
+            return true;
+    return false;
+}
+
 static int read_secret(struct config *c, const struct node *n, struct config_secret *s,
                        struct err *err)
 {
@@ -133,10 +143,10 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         return node_fail(n, err, "'%.60s' is not a secret's name (letters, digits, _ . -)", n->key);
     s->name = arena_str(c->arena, n->key);
     s->kind = "";
-    if (json_is_string(n->value))
+    if (json_is_string(n->value) || names_value(n))
         return node_fail(n, err,
-                         "a secret is a mapping such as { env: NAME }; its value never "
-                         "stands here");
+                         "a secret's value never stands here; say where it is read from: { env: "
+                         "NAME }, { file: /PATH } or { command: [PROGRAM, WORD] }");
     if (node_keys(n, KEYS(secret_keys), err) < 0 || read_source(c, n, s, err) < 0)
         return -1;
     if (node_key_word(n, secret_keys, "kind", &kind, err) < 0)

@@ -92,19 +92,20 @@ static int read_size(const struct node *n, uint64_t *ret, struct err *err)
         {"KB", 1000},        {"MB", 1000000},     {"GB", 1000000000},
         {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
     };
-    const char *text;
+    const char *text = json_is_string(n->value) ? json_string_value(n->value) : "";
     uint64_t v = 0, unit = 0, min = node_key(sandbox_keys, n->key)->least;
-    if (node_string(n, &text, err) < 0)
-        return -1;
     size_t digits = strspn(text, "0123456789");
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (strcmp(text + digits, units[i].name) == 0)
             unit = units[i].bytes;
     if (unit == 0 || slice_u64((struct slice){text, digits}, SIZE_LIMIT, &v) < 0)
         return node_fail(n, err,
-                         "a size is written as in 512MB or 2GiB (KB, MB, GB, KiB, MiB, GiB)");
+                         "'%s' is a size with its unit, as in 512MB or 2GiB (KB, MB, GB, KiB, MiB, "
+                         "GiB)",
+                         n->key);
     if (v > SIZE_LIMIT / unit || v * unit < min)
-        return node_fail(n, err, "must be at least %lluMiB", (unsigned long long)(min >> 20));
+        return node_fail(n, err, "'%s' must be at least %lluMiB", n->key,
+                         (unsigned long long)(min >> 20));
     *ret = v * unit;
     return 0;
 }
@@ -112,14 +113,13 @@ static int read_size(const struct node *n, uint64_t *ret, struct err *err)
 /* "150%" of one processor. */
 static int read_cpu(const struct node *n, unsigned *ret, struct err *err)
 {
-    const char *text;
+    const char *text = json_is_string(n->value) ? json_string_value(n->value) : "";
     uint64_t v = 0;
-    if (node_string(n, &text, err) < 0)
-        return -1;
     size_t digits = strspn(text, "0123456789");
     if (strcmp(text + digits, "%") != 0 ||
         slice_u64((struct slice){text, digits}, CPU_PERCENT_MAX, &v) < 0 || v == 0)
-        return node_fail(n, err, "processor time is a share of one processor, as in 50%% or 200%%");
+        return node_fail(n, err, "'%s' is a share of one processor's time, as in 50%% or 200%%",
+                         n->key);
     *ret = (unsigned)v;
     return 0;
 }

@@ -36,6 +36,17 @@ static size_t line_of(const struct loader *l, size_t offset)
     return line;
 }
 
+/* This line begins with blanks of which one is a tab. */
+static bool at_tab(const struct loader *l, size_t line)
+{
+    size_t i = 0;
+    for (; line > 0 && i < l->text.n; i++)
+        line -= l->text.p[i] == '\n';
+    while (i < l->text.n && l->text.p[i] == ' ')
+        i++;
+    return i < l->text.n && l->text.p[i] == '\t';
+}
+
 static int next(struct loader *l, yaml_event_t *ev)
 {
     if (yaml_parser_parse(&l->parser, ev))
@@ -49,6 +60,8 @@ static int next(struct loader *l, yaml_event_t *ev)
         return err_set(l->err, ERR_PARSE, "%s:%zu: %s at byte %zu; the file must be UTF-8 text",
                        l->source.name, line_of(l, p->problem_offset), problem, p->problem_offset);
     bool tab = strstr(problem, "cannot start any token") != NULL;
+    if (tab && at_tab(l, line))
+        return fail_at(l, line, "a tab stands before the text; indent with spaces");
     return err_set(l->err, ERR_PARSE, "%s:%zu: %s%s%s%s", l->source.name, line + 1, problem,
                    p->context ? " " : "", p->context ? p->context : "",
                    tab ? "; indent with spaces, and quote text that starts with @ or `" : "");
@@ -150,7 +163,9 @@ static int load_pair(struct loader *l, const yaml_event_t *key, const struct nod
     if (key->type == YAML_ALIAS_EVENT)
         return fail_at(l, line, "aliases are not used here; write the value out");
     if (key->type != YAML_SCALAR_EVENT)
-        return fail_at(l, line, "a key must be plain text");
+        return fail_at(l, line,
+                       "a key must be plain text; quote a text that begins with { or [, as in "
+                       "\"{{placeholder NAME}}\"");
     if (refuse_properties(l, key->data.scalar.anchor, key->data.scalar.tag, line) < 0)
         return -1;
     const char *name = (const char *)key->data.scalar.value;

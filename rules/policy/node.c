@@ -111,6 +111,8 @@ static const char *kind_name(const json_t *v)
 
 static int node_kind(const struct node *n, const char *want, struct err *err)
 {
+    if (n->up == NULL)
+        return node_fail(n, err, "the file must be %s, not %s", want, kind_name(n->value));
     return node_fail(n, err, "'%s' must be %s, not %s", node_label(n), want, kind_name(n->value));
 }
 
@@ -138,9 +140,13 @@ static int unknown_key(const struct node *n, const char *name, const struct key 
     if (best >= 0)
         return node_fail(&at, err, "unknown key '%.60s'; did you mean '%s'?", name,
                          keys[best].name);
-    char list[256] = "";
+    char list[500] = "";
     for (size_t i = 0; i < n_keys; i++) {
         size_t used = strlen(list);
+        if (used + strlen(keys[i].name) + 8 > sizeof list) {
+            snprintf(list + used, sizeof list - used, ", ...");
+            break;
+        }
         snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", keys[i].name);
     }
     return node_fail(&at, err, "unknown key '%.60s'; known here: %s", name, list);

@@ -59,6 +59,11 @@ static int parse_host(struct arena *a, struct slice host, struct pattern *ret, s
     ret->subdomains = host.p[0] == '.';
     if (ret->subdomains)
         host = (struct slice){host.p + 1, host.n - 1};
+    for (size_t i = 0; i < host.n; i++)
+        if ((unsigned char)host.p[i] >= 0x80)
+            return bad(err, ret->text,
+                       "a host's name is written in ASCII; one with other letters in its xn-- "
+                       "form");
     if (authority_parse(&at, ret->scheme, host) < 0)
         return bad(err, ret->text,
                    "this is not HOST or HOST:PORT in its plain form (ASCII letters, "

@@ -126,6 +126,8 @@ static int read_basic(struct arena *a, const struct node *n, const json_t *secre
 {
     struct node user, password;
     const char *name;
+    if (!json_is_object(n->value))
+        return node_fail(n, err, "'basic' is written as { user: NAME, password: SECRET }");
     if (node_keys(n, KEYS(basic_keys), err) < 0)
         return -1;
     if (!node_get(n, "user", &user) || !node_get(n, "password", &password))
@@ -248,6 +250,8 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots =
         c->beside = "";
     *ret = c;
+    if (!json_is_object(with->value))
+        return node_fail(with, err, "'with' says how a secret is sent, such as { bearer: SECRET }");
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;
     if (json_object_size(with->value) > 1 && node_get(with, "client_certificate", &n))

@@ -155,7 +155,14 @@ static void secret_stores(void)
     CU_ASSERT_PTR_EQUAL(config_secret(c, "d"), &s[3]);
     CU_ASSERT_PTR_NULL(config_secret(c, "z"));
     config_unref(c);
-    says(V "secrets:\n  a: ghp_value\n", 3, "its value never stands here");
+    says(V "secrets:\n  a: ghp_value\n", 3, "value never stands here; say where it is read from");
+    says(V "secrets:\n  a: { value: ghp_value }\n", 3, "value never stands here; say where");
+    says(V "secrets:\n  a: { password: hunter2 }\n", 3, "value never stands here; say where");
+    says(V "secrets:\n  a: { zzzzzzzz: x }\n", 3, "oauth_login, ssh_agent");
+    says(V "policies:\n\tp: { rules: [] }\n", 3, "a tab stands before the text");
+    says(V "policies: { p: { env: { A: {{placeholder a}} }, rules: [] } }\n", 2,
+         "as in \"{{placeholder NAME}}\"");
+    says(V "policies: { p: { rules: [ { allow: \"caf\xc3\xa9.dev\" } ] } }\n", 2, "xn-- form");
     says(V "secrets:\n  a: {}\n", 3, "exactly one of");
     says(V "secrets:\n  a: {env: A, file: b}\n", 3, "exactly one of");
     says(V "secrets:\n  a: {env: 'A-B'}\n", 3, "not the name of an environment variable");
@@ -575,6 +582,8 @@ static void sandbox_section(void)
         {"files: 1048577", "it must be"},
         {"root: rw", "read-only"},
         {"memoy: 64MiB", "did you mean 'memory'"},
+        {"memory: 2", "'memory' is a size with its unit, as in"},
+        {"cpu: 2", "'cpu' is a share of one processor's time, as in 50%"},
     };
     char text[300];
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

@@ -54,7 +54,7 @@ static void built_in(void)
 
 static void refused(void)
 {
-    bad("", "toy.yaml: 'the file' must be a mapping");
+    bad("", "toy.yaml: the file must be a mapping");
     bad(MODEL, "'command'");
     bad(HEAD "comand: x\n", "toy.yaml:2: ");
     bad(HEAD "command: y\n", "toy.yaml:2");

@@ -521,7 +521,8 @@ static void bad_credentials(void)
     says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a reply");
     says("{'allow':'a.com'," S ",'websocket':true,'capture':{'a':'s'}}", "whole replies");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
-    says("{'allow':'a.com','with':'s'}", "must be a mapping");
+    says("{'allow':'a.com','with':'s'}", "such as { bearer: SECRET }");
+    says("{'allow':'a.com','with':{'basic':'s'}}", "{ user: NAME, password: SECRET }");
     says("{'allow':'a.com','with':{'bearer':''}}", "is empty");
     says("{'allow':'a.com','with':{'bearer':'a b'}}", "not a secret's name");
     says("{'allow':'a.com','with':{'basic':{'user':'u'}}}", "needs both");

@@ -233,13 +233,33 @@ int api_call(const char *sock, const char *method, const char *path, const json_
     return call(sock, method, path, body, false, ret, err);
 }
 
+/* Those there are, where another was named. */
+static void say_policies(const char *sock)
+{
+    struct err err = {0};
+    char text[1200] = "", clean[80];
+    size_t i, at = 0;
+    const json_t *o;
+    json_t *list = which_list(sock, WHICH_POLICY, &err);
+    json_array_foreach(list, i, o) if (at < sizeof text - sizeof clean) at +=
+        (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "",
+                         out_clean(out_member(o, "name"), clean, sizeof clean));
+    json_decref(list);
+    if (at)
+        out_error("the policies of its configuration are: %s", text);
+}
+
 int api_print(const struct args *a, const char *method, const char *path, const json_t *body,
               void (*print)(const json_t *reply))
 {
     struct err err = {0};
     json_t *reply = NULL;
-    if (api_call(a->socket, method, path, body, &reply, &err) < 0)
-        return out_fail(&err);
+    if (api_call(a->socket, method, path, body, &reply, &err) < 0) {
+        (void)out_fail(&err);
+        if (slice_starts(slice_str(err.text), SLICE("there is no policy '")))
+            say_policies(a->socket);
+        return EXIT_NO;
+    }
     if (a->json) /* an answer without a body */
         return out_json(reply ? reply : json_object()) < 0 ? EXIT_NO : EXIT_OK;
     if (print)

@@ -99,7 +99,7 @@ static int run_ls(int argc, char **argv)
     if (a.json)
         return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
     if (json_array_size(list) == 0)
-        printf("nothing waits\n");
+        out_error("nothing waits");
     else
         print_list(list);
     json_decref(reply);
@@ -156,6 +156,6 @@ const struct command command_approve = {
     .summary = "Decide on requests that wait for approval.",
     .more =
         "Rules written with `ask` hold each request until somebody decides; see durward.yaml(5).\n"
-        "In `durward run --ask` the terminal is asked.\n",
+        "In 'durward run --ask' the terminal is asked.\n",
     .verbs = approve_verbs,
 };

@@ -16,7 +16,7 @@ enum { OPT_POLICY = 256, OPT_PRESET };
 static const struct arg_option options[] = {
     ARG_CONFIG,
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
-    {OPT_PRESET, "preset", "NAME", "print a preset, as `durward preset show` does"},
+    {OPT_PRESET, "preset", "NAME", "print a preset, as 'durward preset show' does"},
     {0},
 };
 

@@ -81,7 +81,7 @@ static void print_list(const json_t *reply)
     size_t i;
     json_t *o;
     if (json_array_size(list) == 0) {
-        printf("nothing was proposed\n");
+        out_error("nothing was proposed");
         return;
     }
     t = out_table_new(titles);

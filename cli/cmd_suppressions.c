@@ -102,7 +102,7 @@ static void print_list(const json_t *reply)
                                          "CODE", "ABOUT", "REASON", NULL};
     const json_t *list = json_object_get(reply, "suppressions");
     if (json_array_size(list) == 0) {
-        printf("nothing is suppressed\n");
+        out_error("nothing is suppressed");
         return;
     }
     struct out_table *t = out_table_new(titles);

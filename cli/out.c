@@ -205,6 +205,10 @@ void out_table_number(struct out_table *t, int64_t n)
 
 void out_table_print(struct out_table *t)
 {
+    if (t->cells == 0) { /* who has nothing to show says so in words */
+        free(t);
+        return;
+    }
     for (size_t i = 0; i < t->columns; i++) {
         size_t width = strlen(t->titles[i]);
         for (size_t c = i; c < t->cells; c += t->columns)

@@ -52,7 +52,7 @@ struct out_table;
 struct out_table *out_table_new(const char *const *titles);
 void out_table_cell(struct out_table *t, const char *text);
 void out_table_number(struct out_table *t, int64_t n);
-void out_table_print(struct out_table *t); /* and frees it */
+void out_table_print(struct out_table *t); /* and frees it; one without rows is not begun */
 
 /* What an `ls` prints: the list as JSON, or a table with the cells of `row` for each of it; `none`,
  * on stderr, where it is empty. Takes the reference. The exit code. */

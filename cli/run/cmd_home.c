@@ -1,4 +1,4 @@
-/* durward home ls|logout|renew|rm: the homes that `durward run` keeps for profiles. */
+/* durward home ls|logout|renew|rm: the homes that 'durward run' keeps for profiles. */
 #include <string.h>
 #include <time.h>
 
@@ -30,6 +30,7 @@ const struct command home_verbs[] = {
 struct listing {
     json_t *all;
     struct out_table *table; /* NULL: JSON */
+    size_t n;
 };
 
 static void add_login(void *arg, const char *policy, const char *secrets, time_t when)
@@ -46,6 +47,7 @@ static void list_one(void *arg, const char *name, bool used, int dir)
     struct listing *l = arg;
     json_t *logins = json_array(), *one;
     size_t i;
+    l->n++;
     home_each_login(dir, add_login, logins);
     if (l->table == NULL) {
         json_array_append_new(
@@ -97,6 +99,8 @@ static int run_ls(int argc, char **argv)
         return code;
     struct listing l = {.all = json_array(), .table = a.json ? NULL : out_table_new(titles)};
     int r = home_each(c, list_one, &l, &err);
+    if (r == 0 && l.table && l.n == 0)
+        out_error("there are no homes");
     if (l.table)
         out_table_print(l.table);
     else if (out_json(json_pack("{s:O}", "homes", l.all)) < 0)
@@ -119,7 +123,7 @@ static int with_name(const struct command *cmd,
     if (read_options(&a, &c, &code) < 0)
         return code;
     if (argc - a.next != 1)
-        code = args_usage(cmd, "a home's name is needed; `durward home ls` lists them");
+        code = args_usage(cmd, "a home's name is needed; 'durward home ls' lists them");
     else
         code = fn(c, argv[a.next], &err) < 0 ? out_fail(&err) : EXIT_OK;
     config_unref(c);

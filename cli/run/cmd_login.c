@@ -20,7 +20,7 @@ const struct command login_verbs[] = {
      "Tokens are never shown; they are refreshed on the host. NAME's former login is replaced.\n",
      login_mcp},
     {"login ls", "[--json]", "List the logins that can be used from their files.", NULL,
-     "None is used unasked: `durward run --login NAME` says so for its file.\n", run_ls},
+     "None is used unasked: 'durward run --login NAME' says so for its file.\n", run_ls},
     {0},
 };
 

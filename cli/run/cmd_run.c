@@ -327,7 +327,7 @@ static int cmd_run(int argc, char **argv)
 report:
     if (err.code != ERR_NONE)
         out_error("%s", err.text);
-    if (err.code == ERR_PARSE && file && c == NULL)
+    if (err.code == ERR_PARSE && file && c == NULL && strncmp(err.text, "--", 2) != 0)
         out_error("'durward check %s' tells all that is wrong with it", file);
 out:
     run_profile_done(&p);

@@ -77,7 +77,7 @@ static int open_dir(const struct config *config, const char *name, bool make, ch
         fd = open(dir, DIR_FLAGS);
     if (fd < 0 && err->code == ERR_NONE) {
         if (errno == ENOENT)
-            err_set(err, ERR_UNREADY, "there is no home '%s'; `durward home ls` lists them", name);
+            err_set(err, ERR_UNREADY, "there is no home '%s'; 'durward home ls' lists them", name);
         else
             err_sys(err, "%s", dir);
     }
@@ -132,7 +132,7 @@ static int read_seed(int dir, unsigned char *seed, struct err *err)
     int r = paths_check_private_fd(fd, "the home's seed", err);
     if (r == 0 && read(fd, seed, RUN_SEED) != RUN_SEED)
         r = err_set(err, ERR_PARSE,
-                    "the home's seed is damaged; `durward home renew` makes another");
+                    "the home's seed is damaged; 'durward home renew' makes another");
     close(fd);
     return r;
 }

@@ -122,7 +122,7 @@ static void unknown(const char *name, struct err *err)
 {
     struct names *all = collect();
     ssize_t best = nearest(name, all->n, name_word, all);
-    err_set(err, ERR_PARSE, "there is no profile '%.60s'; %s%s%s`durward profile ls` lists them",
+    err_set(err, ERR_PARSE, "there is no profile '%.60s'; %s%s%s'durward profile ls' lists them",
             name, best < 0 ? "" : "did you mean '", best < 0 ? "" : all->list[best],
             best < 0 ? "" : "'? ");
     free(all);

@@ -110,7 +110,7 @@ static int read_one(char *word, struct login_use *u, struct err *err)
     if (login_is_many(f)) {
         if (only == NULL || !is_plain_name(only))
             return err_set(err, ERR_PARSE,
-                           "--login %s@NAME: which one? `durward login ls` lists them", word);
+                           "--login %s@NAME: which one? 'durward login ls' lists them", word);
         u->of = strdup(only);
         only = NULL;
     }

@@ -142,7 +142,7 @@ static int add_home(const struct run_options *o, const struct config *c, struct 
     if (p->begins && home_used(&p->home))
         return err_set(err, ERR_DENIED,
                        "--login-inside begins with an empty home, and something lies in '%s': "
-                       "`durward home rm %s` removes it, --home NAME takes another one",
+                       "'durward home rm %s' removes it, --home NAME takes another one",
                        name, name);
     for (size_t i = 0; i < r->n_binds; i++)
         if (strcmp(r->binds[i].target, r->home) == 0)

@@ -138,7 +138,9 @@ json_t *previews_issue(struct previews *p, const struct managed_sandbox *r, cons
         err_set(err, ERR_DENIED,
                 config_preview(p->controller->config) == NULL
                     ? "this daemon has no listener of previews (controller.preview)"
-                    : "the policy's sandboxes have no such preview (sandbox.previews, services)");
+                    : "the policy has no preview of that: it needs sandbox.previews, and a service "
+                      "of that name "
+                      "or a port");
         return NULL;
     }
     if (issue(p, r, service, &link, once, err) < 0 || issue(p, r, service, &token, kept, err) < 0)

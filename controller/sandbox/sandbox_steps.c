@@ -94,7 +94,7 @@ int sandbox_step_ended(struct sandbox *s, uint32_t number, uint32_t status)
         return 0;
     }
     snprintf(text, sizeof text,
-             "%.1000s inside cannot be %s: %s; `durward home rm` removes a home that is spoilt",
+             "%.1000s inside cannot be %s: %s; 'durward home rm' removes a home that is spoilt",
              step->path, step->op == INSIDE_DELETE_TREE ? "removed" : "written",
              strerror((int)status));
     sandbox_end(s, EXIT_DURWARD_FAILED, text);

@@ -46,7 +46,7 @@ struct login_format *login_format_new(const char *name, struct err *err)
         i++;
     if (i == n) {
         ssize_t best = nearest(name, n, name_at, NULL);
-        err_set(err, ERR_PARSE, "there is no login '%.60s'; %s%s%s`durward login ls` lists them",
+        err_set(err, ERR_PARSE, "there is no login '%.60s'; %s%s%s'durward login ls' lists them",
                 name, best < 0 ? "" : "did you mean '", best < 0 ? "" : login_files[best].name,
                 best < 0 ? "" : "'? ");
         return NULL;

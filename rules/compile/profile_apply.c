@@ -199,7 +199,7 @@ static int none_there(const struct profile *p, const struct node *model, struct 
             snprintf(first, sizeof first, "%.60s", s.secret);
     }
     return err_set(err, ERR_UNREADY,
-                   "profile '%s' needs %s and %s: export %s before `durward run`, or declare the "
+                   "profile '%s' needs %s and %s: export %s before 'durward run', or declare the "
                    "secret '%s' in your configuration, as in secrets: { %s: { file: /PATH } }%s",
                    p->name, n > 1 ? "the key of a model" : "a key",
                    n > 1 ? "none of its variables is set" : "its variable is not set", names, first,

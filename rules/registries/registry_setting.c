@@ -122,7 +122,7 @@ bool registry_url(struct registry_reading *r, const char *key, const char *url,
     }
     if (user || rest[path])
         registry_note(r, key,
-                      user ? "a credential in the URL was left out; `durward login ls` says whose "
+                      user ? "a credential in the URL was left out; 'durward login ls' says whose "
                              "logins can be used"
                            : "what stands behind the path of the URL was left out");
     snprintf(to, REGISTRY_URL_MAX, "%.*s%.*s", (int)(rest - url), url, (int)(path - user),

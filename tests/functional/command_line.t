@@ -141,6 +141,8 @@ def which(t, d, c):
     ask("snapshot", "builder", "spare")
     gone = [json.loads(ask(*verb, "--json").stdout or "0") for verb in (("snapshot", "rm", "spare"), ("rm", "sb-" + 26 * "a"))]
     t.eq(gone, [{"removed": ["spare"]}, {"removed": ["sb-" + 26 * "a"]}], "what was removed, as JSON; a sandbox may have ended by itself")
+    r = ask("create", "--policy", "q")
+    t.ok(r.returncode == 1 and "there is no policy 'q'" in r.stderr and "are: p\n" in r.stderr, "another policy than there are: those there are", r.stderr)
     tok = d.command("token", "create", "--scope", "read", "--name", "mine", "--socket", d.socket)
     r = d.command("token", "revoke", "mine", "--socket", d.socket)
     left = json.loads(d.command("token", "ls", "--json", "--socket", d.socket).stdout)

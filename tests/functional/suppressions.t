@@ -50,7 +50,7 @@ def command(s, *words):
 
 def written(t, s, a, hook, box):
     r = command(s, "ls")
-    t.eq((r.returncode, r.stdout), (0, "nothing is suppressed\n"), "at first there are none")
+    t.eq((r.returncode, r.stdout, r.stderr), (0, "", "durward: nothing is suppressed\n"), "at first there are none")
     t.eq(box.refused(4), 4, "what is refused is in the log")
     t.ok(tap.wait_for(lambda: len(hook.of()) == 1, 8, 0.1), "and told", str(hook.got))
     r = command(s, "add", "--code", WISH["code"], "--host", WISH["host"], "--path", WISH["path"], "--policy", "coder",

@@ -12,11 +12,16 @@
 
 static int cmd_check(int argc, char **argv);
 
+static const struct arg_option options[] = {
+    {'c', "config", "FILE", "the same as FILE"},
+    {0},
+};
+
 const struct command command_check = {
     "check",
-    "[--json] [FILE]",
+    "[--json] [[-c] FILE]",
     "Check a configuration file.",
-    NULL,
+    options,
     "Prints a summary, or for each error FILE:LINE: what is wrong and a hint, with exit status 1.\n"
     "FILE may be - for standard input; without one it is the file that 'durward run' would take.\n"
     "Warnings go to stderr and leave the status as it is: a deny inside a wider allow,\n"
@@ -251,10 +256,14 @@ static int cmd_check(int argc, char **argv)
     struct args a = {.cmd = &command_check, .argc = argc, .argv = argv};
     struct err err = {0};
     char *found = NULL;
-    int code = args_plain(&a, 0, 1, "");
+    const char *file = NULL;
+    int code = args_one(&a, &file, 0, 1, "");
     if (code != ARGS_END)
         return code;
-    const char *file = a.next < argc ? argv[a.next] : (found = config_find(&err));
+    if (file && a.next < argc)
+        return args_usage(a.cmd, "one file at a time");
+    if (file == NULL)
+        file = a.next < argc ? argv[a.next] : (found = config_find(&err));
     if (file == NULL)
         return out_fail(&err);
     code = check(file, a.json);

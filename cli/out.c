@@ -44,16 +44,43 @@ void out_harmless(char *text)
             *p = '?';
 }
 
-void out_error(const char *fmt, ...)
+static void say(const char *fmt, va_list ap)
 {
     char text[4096];
-    va_list ap;
     out_coloured(stderr, COLOUR_RED, "durward:");
-    va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     out_harmless(text);
     fprintf(stderr, " %s\n", text);
+}
+
+void out_error(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+}
+
+static bool quiet;
+
+void out_be_quiet(void)
+{
+    quiet = true;
+}
+
+bool out_is_quiet(void)
+{
+    return quiet;
+}
+
+void out_note(const char *fmt, ...)
+{
+    va_list ap;
+    if (quiet)
+        return;
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
 }
 
 int out_fail(const struct err *err)

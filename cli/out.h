@@ -16,6 +16,10 @@ bool out_colours(FILE *f);
 void out_coloured(FILE *f, enum colour c, const char *text);
 /* "durward: MESSAGE" on stderr. */
 void out_error(const char *fmt, ...) PRINTF(1, 2);
+/* The same of what is good to know and no error; nothing once out_be_quiet was called. */
+void out_note(const char *fmt, ...) PRINTF(1, 2);
+void out_be_quiet(void);
+bool out_is_quiet(void);
 /* What a terminal would obey becomes '?'; names in a message may be a sandbox's. */
 void out_harmless(char *text);
 /* The same of an error; -> EXIT_NO. */

@@ -34,9 +34,9 @@ static void note_run(struct controller *c, const struct sandbox *s, const struct
 {
     enum { PROGRAM_MAX = 200, FOLDER_MAX = 400 };
     char text[PROGRAM_MAX + FOLDER_MAX + RUN_NAME_MAX + 80];
-    snprintf(text, sizeof text, "%.*s (%zu words) in %.*s by %s (uid %u)", PROGRAM_MAX,
-             r->argv.n ? r->argv.v[0] : "", r->argv.n, FOLDER_MAX, r->cwd, r->user,
-             (unsigned)r->uid);
+    snprintf(text, sizeof text, "%.*s (%zu word%s) in %.*s by %s (uid %u)", PROGRAM_MAX,
+             r->argv.n ? r->argv.v[0] : "", r->argv.n, r->argv.n == 1 ? "" : "s", FOLDER_MAX,
+             r->cwd, r->user, (unsigned)r->uid);
     controller_note(c, sandbox_id(s), "run", text);
 }
 

@@ -100,8 +100,8 @@ static int check_env_secrets(const struct config *c, const struct run_options *o
     for (size_t i = 0; i < n; i++) {
         const struct config_secret *s = config_secret(c, used[i]);
         if (s && s->store == STORE_ENV && getenv(s->source) == NULL)
-            out_error("warning: %s is not set: requests that need the secret '%s' will fail",
-                      s->source, s->name);
+            out_note("warning: %s is not set: requests that need the secret '%s' will fail",
+                     s->source, s->name);
     }
     return 0;
 }
@@ -224,6 +224,8 @@ static char *log_option(const struct config *c, const char *file)
 static void print_summary(const struct run_result *r, const struct config *c, const char *file)
 {
     char path[4096];
+    if (out_is_quiet())
+        return;
     run_summary_print_calls(&r->denials);
     if (!run_summary_print(&r->denials))
         return;

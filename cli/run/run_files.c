@@ -111,7 +111,7 @@ static void tell_notes(const char *preset, const json_t *notes)
     json_t *v;
     size_t i;
     json_array_foreach(notes, i, v)
-        out_error("preset '%s': %s", preset, out_clean(json_string_value(v), clean, sizeof clean));
+        out_note("preset '%s': %s", preset, out_clean(json_string_value(v), clean, sizeof clean));
 }
 
 int run_files_found(struct run_request *r, const struct config *c, struct err *err)

@@ -2,6 +2,7 @@
  * place of its name, the value is not printed again. */
 #include "run_options.h"
 
+#include "out.h"
 #include "profile.h"
 
 #include <stdlib.h>
@@ -26,7 +27,8 @@ enum {
     OPT_LOGIN_INSIDE,
     OPT_LOGIN_KEPT,
     OPT_VOLUME,
-    OPT_USE
+    OPT_USE,
+    OPT_QUIET = 'q'
 };
 
 const struct arg_option run_arg_options[] = {
@@ -54,6 +56,7 @@ const struct arg_option run_arg_options[] = {
     {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap, docker, gvisor or microvm"},
     {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
     {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
+    {OPT_QUIET, "quiet", NULL, "say nothing but errors: no notes, no count of what was refused"},
     {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
     {0},
 };
@@ -117,8 +120,23 @@ static int add_to(const struct command *cmd, struct strlist *l, const char *v, c
     return strlist_add(l, v) < 0 ? args_usage(cmd, "too many --%s", flag) : EXIT_OK;
 }
 
+/* What an option without a value sets; NULL: it does something else. */
+static bool *flag(struct run_options *o, int id)
+{
+    return id == OPT_TELEMETRY ? &o->telemetry
+           : id == OPT_NO_BIND ? &o->no_bind
+           : id == OPT_VIEW    ? &o->view
+           : id == OPT_ASK     ? &o->ask
+                               : NULL;
+}
+
 static int take(const struct command *cmd, struct run_options *o, int id, const char *v)
 {
+    bool *on = flag(o, id);
+    if (on) {
+        *on = true;
+        return EXIT_OK;
+    }
     switch (id) {
     case 'c':
         o->config = v;
@@ -131,9 +149,6 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return EXIT_OK;
     case OPT_HOME:
         o->home = v;
-        return EXIT_OK;
-    case OPT_TELEMETRY:
-        o->telemetry = true;
         return EXIT_OK;
     case OPT_LOGIN_INSIDE:
     case OPT_LOGIN_KEPT:
@@ -150,14 +165,8 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
     case OPT_IMAGE:
         o->image = v;
         return EXIT_OK;
-    case OPT_NO_BIND:
-        o->no_bind = true;
-        return EXIT_OK;
-    case OPT_VIEW:
-        o->view = true;
-        return EXIT_OK;
-    case OPT_ASK:
-        o->ask = true;
+    case OPT_QUIET:
+        out_be_quiet();
         return EXIT_OK;
     case OPT_SECRET:
         return add_secret(cmd, o, v);

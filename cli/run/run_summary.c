@@ -58,7 +58,7 @@ static uint64_t print_half(const struct denials *d, bool failed, const char *bef
             more++;
             continue;
         }
-        fprintf(stderr, "%s %s (%s) \xc3\x97%llu", shown++ ? "," : "",
+        fprintf(stderr, "%s %s (%s) x%llu", shown++ ? "," : "",
                 out_clean(e->target, target, sizeof target), e->code, (unsigned long long)times(e));
     }
     if (more)

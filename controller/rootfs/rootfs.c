@@ -291,8 +291,8 @@ static int add_masked(struct rootfs *s, unsigned i, struct err *err)
         return -1;
     if (s->mask.covered > before && !s->mask.unnamed &&
         buf_printf(s->mask.notes,
-                   "note: what the host saves in %.1000s while the sandbox runs is not masked; "
-                   "--view does that\n",
+                   "note: such files that the host saves in %.1000s while the sandbox runs are "
+                   "not hidden; with --view they are\n",
                    b->source) < 0)
         return err_set(err, ERR_LIMIT, "too many notes");
     return 0;

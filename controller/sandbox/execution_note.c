@@ -28,8 +28,8 @@ void execution_note_started(const struct execution *e, const struct execution_co
     if (c->command)
         snprintf(text, sizeof text, "%s: /bin/sh -c (%zu bytes)", e->id, strlen(c->command));
     else
-        snprintf(text, sizeof text, "%s: %.*s (%zu words)", e->id, PROGRAM_MAX,
-                 c->argv->n ? c->argv->v[0] : "", c->argv->n);
+        snprintf(text, sizeof text, "%s: %.*s (%zu word%s)", e->id, PROGRAM_MAX,
+                 c->argv->n ? c->argv->v[0] : "", c->argv->n, c->argv->n == 1 ? "" : "s");
     begin_record(e, &r, "exec_started");
     record_put_str(&r, RF_DETAIL, text);
     write_record(e, &r);

@@ -199,6 +199,8 @@ void parent_set_state(struct child *c, enum child_state s);
  * next begins with what holds; -1 then, and where its channel is dead. Takes the message. */
 int parent_tell(struct child *c, struct msg *m);
 struct child *parent_start(struct parent *p, enum role r, const char *tag);
+/* "gate sb-..." or "logger", for a line of the log; until the next call. */
+const char *parent_child_name(const struct child *c);
 /* One without a process, which parent_wake gives it: when something comes on a channel to it
  * (parent_wire.c), or a moment after parent_wake_soon. NULL is fine. */
 struct child *parent_start_later(struct parent *p, enum role r);

@@ -25,6 +25,13 @@ void parent_set_state(struct child *c, enum child_state s)
     c->state = s;
 }
 
+const char *parent_child_name(const struct child *c)
+{
+    static char name[32 + sizeof c->tag];
+    snprintf(name, sizeof name, "%s%s%s", role_name(c->role), c->tag[0] ? " " : "", c->tag);
+    return name;
+}
+
 static void on_channel_closed(struct ipc *ch, const char *why, void *arg)
 {
     struct child *c = arg;
@@ -34,7 +41,7 @@ static void on_channel_closed(struct ipc *ch, const char *why, void *arg)
         return;
     /* a role without a control channel is of no use: SIGCHLD brings the rest */
     if (strcmp(why, "closed by the peer") != 0)
-        proc_log("%s %s: control channel: %s", role_name(c->role), c->tag, why);
+        proc_log("%s: control channel: %s", parent_child_name(c), why);
     if (c->pid > 0)
         kill(c->pid, SIGKILL);
 }
@@ -45,7 +52,7 @@ int parent_tell(struct child *c, struct msg *m)
     if (ipc_send(c->ch, m) == 0)
         return 0;
     if (bad && c->pid > 0) { /* else its channel is dead, which on_channel_closed sees to */
-        proc_log("%s %s cannot be told what holds now: it is ended", role_name(c->role), c->tag);
+        proc_log("%s cannot be told what holds now: it is ended", parent_child_name(c));
         kill(c->pid, SIGKILL);
     }
     return -1;

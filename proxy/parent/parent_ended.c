@@ -46,9 +46,9 @@ void parent_ended(struct child *c, int status)
                            : "");
     how_ended(c->role, status, e->text, sizeof e->text);
     if (WIFSIGNALED(status))
-        proc_log("%s %s died of signal %d", role_name(c->role), c->tag, WTERMSIG(status));
+        proc_log("%s died of signal %d", parent_child_name(c), WTERMSIG(status));
     else
-        proc_log("%s %s ended with status %d%s", role_name(c->role), c->tag, WEXITSTATUS(status),
+        proc_log("%s ended with status %d%s", parent_child_name(c), WEXITSTATUS(status),
                  WEXITSTATUS(status) == EXIT_ASSERTION ? " (an assertion failed)" : "");
     parent_tell_ended(p);
 }

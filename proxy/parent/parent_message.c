@@ -25,7 +25,7 @@ static int signer_ready(struct parent *p, struct msg *m)
         return -1;
     /* else it was there before, or this one is started again: the same certificate */
     if (p->ca_pem == NULL && parent_ca_ready(p, &err) < 0) {
-        proc_log("trust bundle: %s", err.text);
+        proc_log("%s", err.text);
         parent_stop(p, 1);
         return 0;
     }
@@ -263,13 +263,12 @@ static int on_log(struct child *c, struct msg *m)
     clock_gettime(CLOCK_MONOTONIC, &now);
     bool may = log_bound_take(&c->log, now.tv_sec, &told);
     if (told)
-        proc_log("%s %s: %llu lines were left out", role_name(c->role), c->tag,
-                 (unsigned long long)told);
+        proc_log("%s: %llu lines were left out", parent_child_name(c), (unsigned long long)told);
     if (may)
-        proc_log("%s %s: %s", role_name(c->role), c->tag, text);
+        proc_log("%s: %s", parent_child_name(c), text);
     else if (c->log.left_out == 1)
-        proc_log("%s %s: more than %d lines in a second: the rest of it is left out",
-                 role_name(c->role), c->tag, LOG_LINES_A_SECOND);
+        proc_log("%s: more than %d lines in a second: the rest of it is left out",
+                 parent_child_name(c), LOG_LINES_A_SECOND);
     return 0;
 }
 

@@ -346,8 +346,8 @@ int parent_corrupt(struct child *logger, struct msg *m)
     struct child *far = w == NULL ? NULL : w->a == logger ? w->b : w->a;
     if (far == NULL || channel == 0 || far->pid <= 0)
         return 0;
-    proc_log("%s %s: what it wrote into its journal is not what it may: it is ended",
-             role_name(far->role), far->tag);
+    proc_log("%s: what it wrote into its journal is not what it may: it is ended",
+             parent_child_name(far));
     kill(far->pid, SIGKILL);
     return 0;
 }

@@ -242,14 +242,10 @@ static int read_header(struct arena *a, const struct node *n, const json_t *secr
     return read_other(a, n, c, err);
 }
 
-int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
-                         const struct credential **ret, struct err *err)
+/* A mapping of one key that is known. */
+static int holds_one(const struct node *with, struct err *err)
 {
-    struct credential *c = arena_zalloc(a, 1, sizeof *c);
     struct node n;
-    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots =
-        c->beside = "";
-    *ret = c;
     if (!json_is_object(with->value))
         return node_fail(with, err, "'with' says how a secret is sent, such as { bearer: SECRET }");
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
@@ -264,6 +260,19 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
             "client_certificate, hmac, signature, azure, ssh_key, ssh_signing_key, "
             "postgres_login, redis_login, mysql_login, smtp_login, imap_login");
+    return 0;
+}
+
+int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
+                         const struct credential **ret, struct err *err)
+{
+    struct credential *c = arena_zalloc(a, 1, sizeof *c);
+    struct node n;
+    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots =
+        c->beside = "";
+    *ret = c;
+    if (holds_one(with, err) < 0)
+        return -1;
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))

@@ -291,7 +291,7 @@ def without(t, d, canary):
     """Without a view, and with one that cannot be had."""
     put(d, {".env": "%s", "sub/x": "x\n"}, canary)
     r = sh(d, "cat .env sub/x")
-    t.ok(r.stdout == "x\n" and "is not masked" in r.stderr, "what was searched whole is bound, with a note",
+    t.ok(r.stdout == "x\n" and "not hidden; with --view" in r.stderr, "what was searched whole is bound, with a note",
          r.stdout, r.stderr)
     if not views(t):
         r = d.run(["true"], ["--view"], save=False)

@@ -120,6 +120,19 @@ static void keys(void)
     CU_ASSERT_EQUAL(nearest_distance("kitten", "sitting", 9), 3);
 }
 
+/* What people write at first, and what they are told to write. */
+static void first_mistakes(void)
+{
+    says(V "secrets:\n  a: ghp_value\n", 3, "value never stands here; say where it is read from");
+    says(V "secrets:\n  a: { value: ghp_value }\n", 3, "value never stands here; say where");
+    says(V "secrets:\n  a: { password: hunter2 }\n", 3, "value never stands here; say where");
+    says(V "secrets:\n  a: { zzzzzzzz: x }\n", 3, "oauth_login, ssh_agent");
+    says(V "policies:\n\tp: { rules: [] }\n", 3, "a tab stands before the text");
+    says(V "policies: { p: { env: { A: {{placeholder a}} }, rules: [] } }\n", 2,
+         "as in \"{{placeholder NAME}}\"");
+    says(V "policies: { p: { rules: [ { allow: \"caf\xc3\xa9.dev\" } ] } }\n", 2, "xn-- form");
+}
+
 static void secret_stores(void)
 {
     struct config *c = good(V "secrets:\n"
@@ -155,14 +168,6 @@ static void secret_stores(void)
     CU_ASSERT_PTR_EQUAL(config_secret(c, "d"), &s[3]);
     CU_ASSERT_PTR_NULL(config_secret(c, "z"));
     config_unref(c);
-    says(V "secrets:\n  a: ghp_value\n", 3, "value never stands here; say where it is read from");
-    says(V "secrets:\n  a: { value: ghp_value }\n", 3, "value never stands here; say where");
-    says(V "secrets:\n  a: { password: hunter2 }\n", 3, "value never stands here; say where");
-    says(V "secrets:\n  a: { zzzzzzzz: x }\n", 3, "oauth_login, ssh_agent");
-    says(V "policies:\n\tp: { rules: [] }\n", 3, "a tab stands before the text");
-    says(V "policies: { p: { env: { A: {{placeholder a}} }, rules: [] } }\n", 2,
-         "as in \"{{placeholder NAME}}\"");
-    says(V "policies: { p: { rules: [ { allow: \"caf\xc3\xa9.dev\" } ] } }\n", 2, "xn-- form");
     says(V "secrets:\n  a: {}\n", 3, "exactly one of");
     says(V "secrets:\n  a: {env: A, file: b}\n", 3, "exactly one of");
     says(V "secrets:\n  a: {env: 'A-B'}\n", 3, "not the name of an environment variable");
@@ -637,6 +642,7 @@ void suite_config(void)
     CU_add_test(s, "scalars", scalars);
     CU_add_test(s, "unknown keys", keys);
     CU_add_test(s, "secrets", secret_stores);
+    CU_add_test(s, "first mistakes", first_mistakes);
     CU_add_test(s, "policies", policies);
     CU_add_test(s, "listen", listen_section);
     CU_add_test(s, "upstream", upstream);

@@ -170,13 +170,21 @@ static void make_overlay(int out)
     _exit(0);
 }
 
+/* Where there is no namespace to try it in, the remedy is that of netns.c. */
+static const char *own_remedy(const char *said, const char *usual)
+{
+    const char *fix = strstr(said, "as root: ");
+    return fix ? fix : usual;
+}
+
 static void overlay(struct findings *f)
 {
     char said[LINE];
     if (in_child(make_overlay, said, sizeof said) < 0)
         snprintf(said, sizeof said, "the trial died");
     if (said[0])
-        findings_add(f, "overlay", FINDING_WARN, "as root: modprobe overlay; Linux 6.1 or later",
+        findings_add(f, "overlay", FINDING_WARN,
+                     own_remedy(said, "as root: modprobe overlay; Linux 6.1 or later"),
                      "no images, no writable root, no snapshots: %s", said);
     else
         findings_add(f, "overlay", FINDING_OK, NULL, "overlays can be mounted in a user namespace");
@@ -206,7 +214,8 @@ static void fuse(struct findings *f)
     if (in_child(make_fuse, said, sizeof said) < 0)
         snprintf(said, sizeof said, "the trial died");
     if (said[0])
-        findings_add(f, "fuse", FINDING_NOTE, "as root: modprobe fuse; chmod 0666 /dev/fuse",
+        findings_add(f, "fuse", FINDING_NOTE,
+                     own_remedy(said, "as root: modprobe fuse; chmod 0666 /dev/fuse"),
                      "no views (`run --view`): %s", said);
     else
         findings_add(f, "fuse", FINDING_OK, NULL, "/dev/fuse serves: `run --view` can be had");

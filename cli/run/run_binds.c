@@ -317,9 +317,11 @@ int run_binds_source(const char *path, const char *flag, const char *home, char 
     if (refuse_link(path, flag, err) < 0 ||
         (follow(path, refuse_on_the_way, &s, done, err) < 0 && err->text[0]))
         return -1;
-    if (realpath(path, out) == NULL)
-        return err_sys(err, "%s%s", flag, path);
-    return 0;
+    if (realpath(path, out) != NULL)
+        return 0;
+    return strcmp(path, ".") == 0 && *flag == '\0'
+               ? err_sys(err, "the current directory cannot be bound")
+               : err_sys(err, "%s%s", flag, path);
 }
 
 /* HOST[:IN][:ro] */

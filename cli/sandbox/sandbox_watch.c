@@ -107,7 +107,8 @@ static int watch(const struct args *a, const char *word, const json_t *body)
     if (sock >= 0)
         follow(a, sock, &in);
     else
-        out_error("%s", err.text);
+        out_error("%s%s%s", out_member(body, "path"), *out_member(body, "path") ? ": " : "",
+                  err.text);
     buf_free(&in);
     if (sock >= 0)
         close(sock);

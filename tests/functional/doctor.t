@@ -123,8 +123,11 @@ def faults_of_root(t, d):
     else:
         t.skip("a /dev/fuse that is none", "there is no /dev/fuse at all")
     script = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""
-    fault(t, d, "userns", "fail", "no user namespace is left", "sysctl -w user.max_user_namespaces", "no user namespaces",
-          through=("unshare", "-Ur", "sh", "-c", script, "sh"))
+    for check, state in (("userns", "fail"), ("overlay", "warn"), ("fuse", "note")):
+        code, found, text = doctor(d, "--host", through=("unshare", "-Ur", "sh", "-c", script, "sh"))
+        rows = [x for x in found.get(check, []) if x["state"] == state]
+        t.ok(code == 1 and len(rows) == 1 and "no user namespace is left" in rows[0]["what"] and
+             rows[0]["fix"].startswith("as root: sysctl -w user.max_user_namespaces"), "no user namespaces: %s says so, with the remedy" % check, text)
     script = "mount --make-rprivate / && mount -t tmpfs -o size=4m,mode=700 tmpfs %s && exec \"$@\"" % d.audit_dir
     fault(t, d, "audit", "warn", "MB left", "make room", "a small disk", through=("unshare", "-m", "sh", "-c", script, "sh"))
     home = t.mkdir("nobody", 0o777)

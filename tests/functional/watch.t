@@ -177,6 +177,8 @@ def cli(t, d, c, sid):
     t.ok(p.returncode == 1 and b"No such file" in err, "it ends with the directory", err)
     r = d.command("sandbox", "watch", "--socket", d.socket, sid + ":relative")
     t.eq(r.returncode, 2, "a path is absolute")
+    r = d.command("sandbox", "watch", "--socket", d.socket, sid + ":/nope")
+    t.ok(r.returncode == 1 and "/nope: No such file" in r.stderr, "one that is not there is named", r.stderr)
 
 
 def main(t):

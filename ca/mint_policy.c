@@ -41,7 +41,7 @@ EVP_PKEY *mint_policy_key(struct slice spki, struct err *err)
     EVP_PKEY *key = d2i_PUBKEY(NULL, &at, (long)spki.n);
     if (key == NULL || at != (const unsigned char *)spki.p + spki.n) {
         EVP_PKEY_free(key);
-        err_set(err, ERR_DENIED, "the public key is no point of the curve");
+        err_set(err, ERR_DENIED, "the public key is not a point of the curve");
         return NULL;
     }
     return key;

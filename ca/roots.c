@@ -145,7 +145,7 @@ static int check(struct roots *r, struct err *err)
     const struct roots_header *head = (const struct roots_header *)r->map;
     if (r->size < sizeof *head || head->magic != ROOTS_MAGIC || head->count > ROOTS_MAX ||
         r->size - sizeof *head < head->count * sizeof(struct roots_entry))
-        return err_set(err, ERR_PARSE, "these are no packed roots");
+        return err_set(err, ERR_PARSE, "these are not packed roots");
     r->count = head->count;
     r->index = (const struct roots_entry *)(r->map + sizeof *head);
     r->der = (const unsigned char *)(r->index + r->count);
@@ -176,7 +176,7 @@ struct roots *roots_load(int memfd, struct err *err)
 {
     struct stat st;
     if (fstat(memfd, &st) < 0 || st.st_size <= 0 || st.st_size > 2 * ROOTS_FILE_MAX) {
-        err_set(err, ERR_PARSE, "these are no packed roots");
+        err_set(err, ERR_PARSE, "these are not packed roots");
         return NULL;
     }
     struct roots *r = calloc(1, sizeof *r);

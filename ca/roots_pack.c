@@ -94,7 +94,7 @@ static int add(struct pack *p, struct slice der, uint32_t flags, struct err *err
 {
     uint32_t hash;
     if (subject_hash(der, &hash) < 0)
-        return err_set(err, ERR_PARSE, "it is no X.509 certificate");
+        return err_set(err, ERR_PARSE, "it is not an X.509 certificate");
     if (p->n == ROOTS_MAX)
         return err_set(err, ERR_LIMIT, "there are more than %d roots", ROOTS_MAX);
     if (p->n == p->room) {
@@ -122,7 +122,8 @@ static int read_file(const char *path, struct buf *to, struct err *err)
     if (fstat(fd, &st) < 0) {
         err_sys(err, "%s", path);
     } else if (!S_ISREG(st.st_mode) || st.st_size > ROOTS_FILE_MAX) {
-        err_set(err, ERR_DENIED, "%s is no regular file of at most %d bytes", path, ROOTS_FILE_MAX);
+        err_set(err, ERR_DENIED, "%s is not a regular file of at most %d bytes", path,
+                ROOTS_FILE_MAX);
     } else {
         size_t want = (size_t)st.st_size, got = 0;
         unsigned char *p = buf_reserve(to, want);

@@ -168,8 +168,8 @@ int rotation_open_next(int dir, int *key_fd, int *cert_fd, struct err *err)
         if (there < 0)
             return -1;
         if (!there || !S_ISREG(st.st_mode))
-            return err_set(err, ERR_DENIED, "%s of the CA is no regular file: replace it yourself",
-                           mine[i]);
+            return err_set(err, ERR_DENIED,
+                           "%s of the CA is not a regular file: replace it yourself", mine[i]);
     }
     if (fresh(dir, NEXT_KEY, 0600, key_fd, err) < 0)
         return -1;

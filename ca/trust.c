@@ -61,7 +61,7 @@ static int present(const char *dir, struct err *err)
     if (lstat(dir, &st) < 0)
         return errno == ENOENT ? 0 : err_sys(err, "%s", dir);
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(err, ERR_DENIED, "%s is no directory that only you can write; remove it",
+        return err_set(err, ERR_DENIED, "%s is not a directory that only you can write; remove it",
                        dir);
     return 1;
 }

@@ -50,7 +50,7 @@ static int read_token(const char *path, char *to, struct err *err)
         return err_sys(err, "%s", path);
     int bad = 0;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        bad = err_set(err, ERR_PARSE, "%s is no regular file", path);
+        bad = err_set(err, ERR_PARSE, "%s is not a regular file", path);
     else if (st.st_mode & 077)
         bad = err_set(err, ERR_DENIED, "%s can be read by others; chmod 600 it", path);
     ssize_t n = bad ? -1 : read(fd, to, TOKEN_MAX);

@@ -242,7 +242,7 @@ static int put_time(const struct args *a, const struct arg_option *o, json_t *bo
     unsigned seconds = 0;
     bool none = o->member == ARG_TIME_OR_NONE && strcmp(a->value, "0") == 0;
     if (!none && args_duration(a->value, o->most, &seconds) < 0)
-        return args_usage(a->cmd, "--%s: %s is no time such as 90s, 15m or 24h, at most %uh",
+        return args_usage(a->cmd, "--%s: %s is not a time such as 90s, 15m or 24h, at most %uh",
                           o->name, a->value, o->most / 3600);
     return json_object_set_new(body, o->key, json_integer(seconds));
 }
@@ -251,7 +251,7 @@ static int put_number(const struct args *a, const struct arg_option *o, json_t *
 {
     uint64_t number;
     if (slice_u64(slice_str(a->value), o->most, &number) < 0)
-        return args_usage(a->cmd, "--%s: %s is no whole number of at most %u", o->name, a->value,
+        return args_usage(a->cmd, "--%s: %s is not a whole number of at most %u", o->name, a->value,
                           o->most);
     return json_object_set_new(body, o->key, json_integer((json_int_t)number));
 }
@@ -260,7 +260,8 @@ static int put_size(const struct args *a, const struct arg_option *o, json_t *bo
 {
     uint64_t bytes;
     if (args_size(a->value, &bytes) < 0)
-        return args_usage(a->cmd, "--%s: %s is no size such as 500MiB or 20GiB", o->name, a->value);
+        return args_usage(a->cmd, "--%s: %s is not a size such as 500MiB or 20GiB", o->name,
+                          a->value);
     return json_object_set_new(body, o->key, json_integer((json_int_t)bytes));
 }
 
@@ -294,7 +295,7 @@ int args_body(struct args *a, json_t *body, int least, int most, const char *wha
     while (code == EXIT_OK && (id = args_next(a)) >= 0)
         code = put(a, row_of(a, id), body);
     if (code < 0)
-        return args_usage(a->cmd, "%s is no UTF-8", a->value);
+        return args_usage(a->cmd, "%s is not UTF-8", a->value);
     if (code != EXIT_OK)
         return code;
     return id == ARGS_STOP ? a->exit_code : words_fit(a, least, most, what);

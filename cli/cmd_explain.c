@@ -141,8 +141,7 @@ static int cmd_explain(int argc, char **argv)
     if (policy_query_url(argv[a.next + 1], &q, &err) < 0)
         return args_usage(a.cmd, "%s", err.text);
     if (argv[a.next][strspn(argv[a.next], "abcdefghijklmnopqrstuvwxyz")] == 0)
-        out_error("note: methods are written in capitals; '%s' is none that a client sends",
-                  argv[a.next]);
+        out_error("note: methods are written in capitals; no client sends '%s'", argv[a.next]);
     int code = explain(file, policy, &q, a.json, &err);
     if (err.code != ERR_NONE)
         out_error("%s", err.text);

@@ -140,7 +140,7 @@ static int tool_path(const struct tool *t, const json_t *arguments, struct buf *
                 known = true;
             }
         if (!known)
-            return err_set(err, ERR_PARSE, "'%.60s' is no text that this tool takes", key);
+            return err_set(err, ERR_PARSE, "'%.60s' is not a text that this tool takes", key);
     }
     return r < 0 || buf_append(to, "", 1) < 0 ? err_set(err, ERR_LIMIT, "too long") : 0;
 }
@@ -233,7 +233,7 @@ static int take(const struct args *a, const struct asked *o, const char *line, s
     bool good = json_is_string(json_object_get(m, "method"));
     int r = 0;
     if (!good && !(json_is_object(m) && id)) /* an answer to what was not asked is dropped */
-        r = say(failed(null, -32700, "that is no message of JSON-RPC"));
+        r = say(failed(null, -32700, "that is not a message of JSON-RPC"));
     else if (good && id) {
         json_t *got = answer(a, o, m);
         r = say(got ? json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", got)
@@ -268,9 +268,10 @@ static int cmd_mcp(int argc, char **argv)
     int code = args_into(&a, &o);
     if (code != ARGS_END)
         return code;
-    if (!o.operates || a.next != argc) {
-        out_error("durward mcp wants --operator, and no other word");
-        return EXIT_USAGE;
-    }
+    if (!o.operates)
+        return args_usage(
+            a.cmd, "--operator is needed: it says that the server is for an operator's agent");
+    if (a.next != argc)
+        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
     return serve(&a, &o);
 }

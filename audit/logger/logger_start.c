@@ -38,7 +38,7 @@ static bool is_subdir_name(const char *s)
 static int open_dirs(struct logger *l, const char *subdir, struct err *err)
 {
     if (subdir[0] && !is_subdir_name(subdir))
-        return err_set(err, ERR_PARSE, "\"%s\" is no name for a run's audit directory", subdir);
+        return err_set(err, ERR_PARSE, "\"%s\" is not a name for a run's audit directory", subdir);
     l->dir = subdir[0] ? open_dir(l->base_dir, subdir, err) : dup(l->base_dir);
     if (l->dir < 0)
         return -1;

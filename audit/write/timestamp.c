@@ -175,8 +175,9 @@ int timestamp_parse(const char *text, uint64_t now, uint64_t *ret, struct err *e
     struct slice s = slice_str(text);
     if (parse_distance(s, now, ret) == 0 || parse_absolute(s, ret) == 0)
         return 0;
-    return err_set(err, ERR_PARSE,
-                   "\"%.60s\" is no time; write 2026-11-21T08:00:00Z, 2026-11-21, or 10m for ten "
-                   "minutes ago",
-                   text);
+    return err_set(
+        err, ERR_PARSE,
+        "\"%.60s\" is not a time; write 2026-11-21T08:00:00Z, 2026-11-21, or 10m for ten "
+        "minutes ago",
+        text);
 }

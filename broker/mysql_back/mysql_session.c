@@ -130,7 +130,7 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
     s->secret = NULL;
     struct slice name = secret_client_login_name(value, MYSQL_USER_MAX);
     if (name.n == 0) {
-        mysql_session_refuse(s, "secret_unavailable", err ? err->text : "it is no login");
+        mysql_session_refuse(s, "secret_unavailable", err ? err->text : "it is not a login");
         return;
     }
     memcpy(s->user, name.p, name.n);

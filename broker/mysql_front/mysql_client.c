@@ -241,7 +241,7 @@ static void on_login(struct mysql_client *c, const struct mysql_part *m)
     if (c->state == CLIENT_SWITCHING)
         open_back(c);
     else if (mysql_answer_read(m->body, &a) < 0)
-        mysql_client_deny(c, "mysql_protocol", "what came is no login of MySQL's");
+        mysql_client_deny(c, "mysql_protocol", "what came is not a login of MySQL's");
     else if (a.asks_tls)
         on_wish(c);
     else

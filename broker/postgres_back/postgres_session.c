@@ -124,7 +124,7 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
     s->login = NULL;
     struct slice name = secret_client_login_name(value, POSTGRES_NAME_MAX);
     if (name.n == 0) {
-        postgres_session_refuse(s, "secret_unavailable", err ? err->text : "it is no login");
+        postgres_session_refuse(s, "secret_unavailable", err ? err->text : "it is not a login");
         return;
     }
     memcpy(s->user, name.p, name.n);

@@ -383,7 +383,7 @@ static bool first_packet(struct postgres_client *c)
     struct err err = {.text = ""};
     ssize_t n = postgres_startup_length(buf_slice(in));
     if (n < 0) {
-        deny(c, "postgres_protocol", "what came is no startup of PostgreSQL's");
+        deny(c, "postgres_protocol", "what came is not a startup of PostgreSQL's");
         return false;
     }
     if (n == 0 || buf_len(in) < (size_t)n)

@@ -94,8 +94,9 @@ static enum resp_event step(struct resp_commands *r, char c)
         break;
     }
     if (!is_mark)
-        return bad(r, r->at == AT_STAR ? "a command that is no array (inline commands are refused)"
-                                       : "a command that is not in its plain form");
+        return bad(r, r->at == AT_STAR
+                          ? "a command that is not an array (inline commands are refused)"
+                          : "a command that is not in its plain form");
     switch (r->at) {
     case AT_STAR:
     case AT_DOLLAR:

@@ -114,7 +114,7 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
     s->login = NULL;
     struct slice name = secret_client_login_name(value, REDIS_USER_MAX);
     if (name.n == 0) {
-        redis_session_refuse(s, "secret_unavailable", err ? err->text : "it is no login");
+        redis_session_refuse(s, "secret_unavailable", err ? err->text : "it is not a login");
         return;
     }
     memcpy(s->user, name.p, name.n);

@@ -98,7 +98,7 @@ int smtp_mail_read(struct slice rest, struct smtp_path *ret)
         if (read_parameter(word, ret) < 0)
             return -1;
     if (ret->address.n > 0 && !smtp_address_ok(ret->address, ret->utf8))
-        return bad(ret, 553, "the sender is no plain address (name@domain)");
+        return bad(ret, 553, "the sender is not a plain address (name@domain)");
     return 0;
 }
 
@@ -109,6 +109,6 @@ int smtp_rcpt_read(struct slice rest, bool utf8, struct smtp_path *ret)
     if (rest.n > 0)
         return bad(ret, 555, "a parameter that is not carried");
     if (!smtp_address_ok(ret->address, utf8))
-        return bad(ret, 553, "the recipient is no plain address (name@domain)");
+        return bad(ret, 553, "the recipient is not a plain address (name@domain)");
     return 0;
 }

@@ -119,7 +119,7 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
     struct smtp_session *s = arg;
     s->secret = NULL;
     if (back_login_read(&s->login, "smtp", value ? secret_slice(value) : SLICE("")) < 0) {
-        smtp_session_refuse(s, "secret_unavailable", err ? err->text : "it is no login");
+        smtp_session_refuse(s, "secret_unavailable", err ? err->text : "it is not a login");
         return;
     }
     s->state = SESSION_ADMITTING;

@@ -319,7 +319,7 @@ int smtp_talk_up(void *session, struct slice bytes)
         e = -2;
     buf_free(&out);
     if (e == -1)
-        return on_lie(s, "smtp_message", "the front handed on what is no message");
+        return on_lie(s, "smtp_message", "the front handed on what is not a message");
     if (e < 0) {
         smtp_talk_stop(s, "memory", "");
         return 0;

@@ -155,7 +155,7 @@ static int sign(struct ssh_agent_client *c, const struct ssh_agent_asked *asked)
     struct decision d;
     if (sshsig_read(asked->text, &f.what) < 0)
         return deny(c, "ssh_agent_text", NULL, NULL,
-                    "what is to be signed is no text of SSHSIG (a login is none)");
+                    "what is to be signed is not a text of SSHSIG (a login is none)");
     policy_ssh_decide_signature(c->of->front->policy, &c->at, f.what.space, &d);
     if (d.verdict == VERDICT_DENY)
         return deny(c, d.code, d.rule, &f, "");

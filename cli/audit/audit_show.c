@@ -24,7 +24,7 @@ int audit_feed(void *arg, const struct log_tree_dir *d, struct slice line)
 void audit_warn_bad(uint64_t bad)
 {
     if (bad)
-        out_error("%llu lines are no audit records and were left out; see 'durward audit verify'",
+        out_error("%llu lines are not audit records and were left out; see 'durward audit verify'",
                   (unsigned long long)bad);
 }
 

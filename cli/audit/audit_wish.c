@@ -99,7 +99,7 @@ int audit_wish_read(struct args *a, struct audit_wish *w, unsigned most)
     if (w->until && timestamp_parse(w->until, timestamp_now(), &w->f.until, &err) < 0)
         return args_usage(a->cmd, "%s", err.text);
     if (w->status && (slice_u64(slice_str(w->status), 999, &number) < 0 || number < 100))
-        return args_usage(a->cmd, "\"%s\" is no status", w->status);
+        return args_usage(a->cmd, "\"%s\" is not a status", w->status);
     w->f.status = w->status ? (int64_t)number : 0;
     if (w->limit && slice_u64(slice_str(w->limit), most, &limit) < 0)
         return args_usage(a->cmd, "--limit takes a number up to %u", most);

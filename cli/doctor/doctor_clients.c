@@ -254,7 +254,7 @@ void doctor_here(struct findings *f, const char *host)
     const char *const argv[] = {"/bin/sh", "-c", script, "doctor", host, NULL};
     if (strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") !=
         strlen(host)) {
-        findings_add(f, "against", FINDING_FAIL, "give a host name", "that is no host name");
+        findings_add(f, "against", FINDING_FAIL, "give a host name", "that is not a host name");
         return;
     }
     try_all(f, argv, "", true);

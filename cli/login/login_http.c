@@ -87,7 +87,7 @@ static int connect_to(struct login_net *n, const struct login_url *at, struct er
     struct authority where = at->at;
     const char *fixed = fixed_address(n, &at->at);
     if (fixed && authority_parse(&where, SCHEME_HTTPS, slice_str(fixed)) < 0)
-        return err_set(err, ERR_PARSE, "upstream.resolve: '%s' is no address", fixed);
+        return err_set(err, ERR_PARSE, "upstream.resolve: '%s' is not an address", fixed);
     int fd = reach_tcp(&where, READ_SECONDS, "server", err);
     if (fd >= 0 && fixed == NULL && check_place(n, fd, at, err) < 0) {
         close(fd);
@@ -336,7 +336,8 @@ int login_document(struct login_net *n, const struct login_url *at, json_t **ret
             return 1;
         }
         login_answer_done(&a);
-        return err_set(err, ERR_UPSTREAM, "%s is no JSON document: status %u", here.text, a.status);
+        return err_set(err, ERR_UPSTREAM, "%s is not a JSON document: status %u", here.text,
+                       a.status);
     }
     return err_set(err, ERR_UPSTREAM, "%s: more than %d redirects", at->text, REDIRECTS);
 }

@@ -74,7 +74,7 @@ static int read_client(const struct asked *o, struct login_client *c, struct err
         return 0;
     if (o->client[0] == 0 || strlen(o->client) > LOGIN_CLIENT_MAX || !login_scope_ok(o->client) ||
         strchr(o->client, ' '))
-        return err_set(err, ERR_PARSE, "--client-id: that is no client's id");
+        return err_set(err, ERR_PARSE, "--client-id: that is not a client's id");
     snprintf(c->id, sizeof c->id, "%s", o->client);
     return o->secret_file ? read_secret(o->secret_file, c, err) : 0;
 }

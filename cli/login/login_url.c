@@ -11,7 +11,7 @@ int login_url_read(struct login_url *u, const char *text, const char *what, stru
     size_t n = text ? strlen(text) : 0;
     memset(u, 0, sizeof *u);
     if (n == 0 || n > LOGIN_URL_MAX)
-        return err_set(err, ERR_PARSE, "%s is no URL of at most %d bytes", what, LOGIN_URL_MAX);
+        return err_set(err, ERR_PARSE, "%s is not a URL of at most %d bytes", what, LOGIN_URL_MAX);
     for (const char *p = text; *p; p++)
         if (*p <= 0x20 || *p >= 0x7f || strchr("\"<>\\^`{|}#", *p))
             return err_set(err, ERR_PARSE, "%s has a sign that no URL here may have", what);

@@ -224,7 +224,7 @@ const struct command sandbox_verbs[] = {
                  "  durward sandbox preview --revoke my-box web\n",
                  verb_preview},
     [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", NULL,
-            "The whole id of one that has ended meanwhile is no error.\n", run_rm},
+            "The whole id of one that has ended meanwhile is not an error.\n", run_rm},
     [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", NULL,
                "Where the daemon may use a freezer of control groups: as root, or in a delegated\n"
                "unit. A command, a copy or a forwarded port resumes it.\n",

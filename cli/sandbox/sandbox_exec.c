@@ -82,9 +82,9 @@ static int fill(struct args *a, struct wish *w)
         return args_usage(a->cmd, "which command?");
     for (size_t i = 0; i < json_array_size(argv); i++)
         if (json_array_get(argv, i) == NULL)
-            return args_usage(a->cmd, "a word of the command is no UTF-8");
+            return args_usage(a->cmd, "a word of the command is not UTF-8");
     if ((size_t)(a->argc - first) != json_array_size(argv))
-        return args_usage(a->cmd, "a word of the command is no UTF-8");
+        return args_usage(a->cmd, "a word of the command is not UTF-8");
     if (!w->tty)
         return EXIT_OK;
     uint32_t rows, cols;
@@ -103,8 +103,7 @@ static int answer_json(const struct args *a, const char *path, const struct wish
     struct err err = {0};
     json_t *reply;
     if (w->input || w->tty || w->keep)
-        return args_usage(a->cmd, "--json goes with none of -i, -t and --keep"),
-               EXIT_DURWARD_FAILED;
+        return args_usage(a->cmd, "--json does not go with -i, -t or --keep"), EXIT_DURWARD_FAILED;
     if (api_await(a->socket, "POST", path, w->body, &reply, &err) < 0) {
         out_error("%s", err.text);
         return EXIT_DURWARD_FAILED;

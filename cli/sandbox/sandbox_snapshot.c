@@ -36,7 +36,7 @@ static int list(const struct args *a)
 static int post(const struct args *a, const char *path, json_t *body, void (*print)(const json_t *))
 {
     if (body == NULL) {
-        out_error("the name is no UTF-8");
+        out_error("the name is not UTF-8");
         return EXIT_NO;
     }
     int code = api_print(a, "POST", path, body, print);

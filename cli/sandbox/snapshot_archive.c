@@ -158,7 +158,7 @@ static int free_to_write(const char *file, bool force, struct err *err)
     if (lstat(file, &st) < 0)
         return errno == ENOENT ? 0 : err_sys(err, "%.200s", file);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_PARSE, "%.200s is there and is no regular file", file);
+        return err_set(err, ERR_PARSE, "%.200s is there and is not a regular file", file);
     return force ? 0 : err_set(err, ERR_PARSE, "%.200s exists; --force replaces it", file);
 }
 

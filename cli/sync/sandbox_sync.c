@@ -47,7 +47,7 @@ static int read_size(const struct args *a, const char *name, uint64_t most, uint
 {
     if (args_size(a->value, ret) == 0 && *ret > 0 && *ret <= most)
         return EXIT_OK;
-    return args_usage(a->cmd, "--%s: '%s' is no size, or too large", name, a->value);
+    return args_usage(a->cmd, "--%s: '%s' is not a size, or is too large", name, a->value);
 }
 
 static int read_direction(const struct args *a, struct sync_wishes *w)

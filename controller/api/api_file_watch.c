@@ -147,7 +147,7 @@ static void watch_ended(void *arg, struct execution *e)
             (void)api_errno(status, &code);
         put_line(w, json_pack("{s:s, s:s, s:s}", "type", "end", "code", code, "message",
                               *text          ? text
-                              : w->nonsense  ? "what came from inside is no event"
+                              : w->nonsense  ? "what came from inside is not an event"
                               : status < 128 ? strerror((int)status)
                                              : "it was ended"));
         if (!w->bare)

@@ -237,7 +237,7 @@ static void stat_ended(void *arg, struct execution *e)
     else if (execution_status(e))
         api_refuse_errno(arg, execution_status(e));
     else
-        api_refuse(arg, 503, "unavailable", "what came from inside is no entry");
+        api_refuse(arg, 503, "unavailable", "what came from inside is not an entry");
 }
 
 HANDLER_IN(api_file_stat)

@@ -43,7 +43,7 @@ static int unpack(char **words)
     uint64_t budget[2];
     for (size_t i = 0; i < ARRAY_LEN(budget); i++)
         if (slice_u64(slice_str(words[i]), UINT64_MAX, &budget[i]) < 0) {
-            err_set(&err, ERR_INTERNAL, "the image's bounds are no numbers");
+            err_set(&err, ERR_INTERNAL, "the image's bounds are not numbers");
             return tell(false, &err);
         }
     return archive_unpack_image(budget);

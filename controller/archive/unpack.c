@@ -178,7 +178,7 @@ static int put_link(struct unpack *u, struct archive_entry *e, int at, const cha
         return err_wrap(err, "%.200s is a hard link", path);
     int r = 0;
     if (fstatat(from, target, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-        r = err_set(err, ERR_PARSE, "%.200s is a hard link to what is no file of the archive",
+        r = err_set(err, ERR_PARSE, "%.200s is a hard link to what is not a file of the archive",
                     path);
     else if (fstatat(at, name, &old, AT_SYMLINK_NOFOLLOW) == 0 && old.st_ino == st.st_ino &&
              old.st_dev == st.st_dev)

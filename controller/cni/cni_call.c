@@ -139,7 +139,7 @@ static int read_input(struct cni_call *c, struct err *err)
     size_t n = fread(text, 1, sizeof text, stdin);
     c->config = n < sizeof text ? json_loadb(text, n, JSON_REJECT_DUPLICATES, &why) : NULL;
     if (!json_is_object(c->config))
-        return err_set(err, ERR_PARSE, "the configuration on standard input is no JSON object");
+        return err_set(err, ERR_PARSE, "the configuration on standard input is not a JSON object");
     c->version = text_of(c->config, "cniVersion", "0.2.0");
     c->socket = text_of(c->config, "socket", "/run/durward/node.sock");
     c->netns = text_of(c->config, "netns", "/run/netns");

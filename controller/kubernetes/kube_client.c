@@ -169,7 +169,7 @@ static int await_head(SSL *ssl, struct buf *b, size_t *size, struct err *err)
         return -1;
     if (end < 12 || !slice_starts(all, SLICE("HTTP/1.")) ||
         slice_u64((struct slice){all.p + 9, 3}, 599, &status) < 0)
-        return err_set(err, ERR_UPSTREAM, "what answers is no API server");
+        return err_set(err, ERR_UPSTREAM, "what answers is not an API server");
     *size = (size_t)end + 4;
     return (int)status;
 }

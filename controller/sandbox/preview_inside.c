@@ -139,7 +139,7 @@ static int on_dial(struct preview_inside *i, struct msg *m)
         return -1;
     struct managed_sandbox *r = previews_named(i->previews->controller, host, service, &port);
     if (r == NULL || strcmp(r->id, i->sandbox) != 0) {
-        fail(i, req, "denied", "it is no preview of this sandbox");
+        fail(i, req, "denied", "it is not a preview of this sandbox");
         return 0;
     }
     struct preview_dial *d = i->n_dials < PREVIEW_DIALS_MAX ? calloc(1, sizeof *d) : NULL;

@@ -204,7 +204,7 @@ static enum guide_mcp_end take_message(struct guide_mcp *m, json_t *root, const 
     if (!json_is_object(root) || !body_json_only(root, keys, ARRAY_LEN(keys)) || version == NULL ||
         strcmp(version, "2.0") != 0 || (params && !json_is_object(params)) || (id && !id_ok(id)) ||
         (method ? !json_is_string(method) || answers : !answers || params))
-        return bad(m, BAD_MESSAGE, "that is no single message of JSON-RPC 2.0");
+        return bad(m, BAD_MESSAGE, "that is not a single message of JSON-RPC 2.0");
     if (method == NULL || id == NULL)
         return GUIDE_MCP_NOTED;
     m->id = json_incref(id);
@@ -219,7 +219,7 @@ enum guide_mcp_end guide_mcp_read(struct slice body, const char *policy, bool pr
     if (body.n > GUIDE_MCP_MAX)
         return bad(ret, BAD_MESSAGE, "a message has 16 KiB at most");
     if (body_json_read(body, &root) != BODY_JSON_OK)
-        return bad(ret, BAD_JSON, "that is no JSON that every reader takes for the same");
+        return bad(ret, BAD_JSON, "that is not JSON that every reader takes for the same");
     enum guide_mcp_end end = take_message(ret, root, policy, proposes);
     json_decref(root);
     return end;

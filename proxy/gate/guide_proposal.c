@@ -80,7 +80,7 @@ const char *guide_proposal_read(struct slice body, struct guide_proposal *ret)
 {
     memset(ret, 0, sizeof *ret);
     json_t *o = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL);
-    const char *wrong = o ? take(o, ret) : "it is no JSON";
+    const char *wrong = o ? take(o, ret) : "it is not JSON";
     json_decref(o);
     return wrong;
 }

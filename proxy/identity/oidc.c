@@ -103,7 +103,7 @@ static int add_key(struct oidc *o, const json_t *jwk, struct err *err)
     BN_free(n);
     BN_free(e);
     if (key == NULL)
-        return err_set(err, ERR_PARSE, "the key %s is no RSA key of %d to %d bits", id,
+        return err_set(err, ERR_PARSE, "the key %s is not an RSA key of %d to %d bits", id,
                        RSA_BITS_MIN, RSA_BITS_MAX);
     memcpy(o->keys[o->n].id, id, strlen(id) + 1);
     o->keys[o->n++].key = key;
@@ -116,11 +116,11 @@ static int read_keys(struct oidc *o, struct err *err)
     size_t i;
     const json_t *jwk;
     if (!json_is_array(keys))
-        return err_set(err, ERR_PARSE, "it is no key set: { \"keys\": [...] } (RFC 7517)");
+        return err_set(err, ERR_PARSE, "it is not a key set: { \"keys\": [...] } (RFC 7517)");
     json_array_foreach(keys, i, jwk)
     {
         if (!json_is_object(jwk))
-            return err_set(err, ERR_PARSE, "a key of the set is no object");
+            return err_set(err, ERR_PARSE, "a key of the set is not an object");
         if (add_key(o, jwk, err) < 0)
             return -1;
     }

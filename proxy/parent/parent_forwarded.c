@@ -25,7 +25,7 @@ static json_t *read_set(const char *path, struct err *err)
     if (n < 0)
         err_sys(err, "listen: forwarded: keys: %s", path);
     else if ((set = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &why)) == NULL)
-        err_set(err, ERR_PARSE, "listen: forwarded: keys: %s is no JSON of at most %d bytes", path,
+        err_set(err, ERR_PARSE, "listen: forwarded: keys: %s is not JSON of at most %d bytes", path,
                 OIDC_SETTINGS_MAX);
     free(text);
     if (fd >= 0)

@@ -56,5 +56,5 @@ int config_read_devices(const struct node *sandbox, struct config_sandbox *s, st
     s->devices = list.value;
     return json_is_object(list.value) && found_ok(list.value)
                ? 0
-               : node_fail(&list, err, "is no device of this host's");
+               : node_fail(&list, err, "this is not a device of this host");
 }

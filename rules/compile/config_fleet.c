@@ -74,11 +74,11 @@ static int read_host(struct config_fleet *f, const struct node *n, struct err *e
     struct config_fleet_host *h = &f->hosts[f->n_hosts];
     const char *text;
     if (!node_name_ok(n->key))
-        return node_fail(n, err, "'%.64s' is no name of a host", n->key);
+        return node_fail(n, err, "'%.64s' is not the name of a host", n->key);
     if (node_string(n, &text, err) < 0)
         return -1;
     if (base64_read(slice_str(text), h->key, sizeof h->key) != FLEET_KEY)
-        return node_fail(n, err, "is no key: 'durward status' says it on the other host");
+        return node_fail(n, err, "this is not a key; 'durward status' on the other host prints it");
     for (size_t i = 0; i < f->n_hosts; i++)
         if (memcmp(f->hosts[i].key, h->key, FLEET_KEY) == 0)
             return node_fail(n, err, "has the key of '%.64s'", f->hosts[i].name);

@@ -16,7 +16,7 @@ static int read_url(struct config *c, const struct node *n, const char *key, con
         return -1;
     struct slice rest = slice_str(value);
     if (!slice_starts(rest, SLICE("https://")))
-        return node_fail(&at, err, "'%.200s' is no https:// URL", value);
+        return node_fail(&at, err, "'%.200s' is not an https:// URL", value);
     rest.p += 8;
     rest.n -= 8;
     ssize_t slash = slice_find(rest, '/');

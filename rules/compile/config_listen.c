@@ -149,7 +149,7 @@ static const struct key listener_keys[] = {
         "errors: any with a `policy`, which would let anybody in without a token, and `http`, "
         "which would carry tokens in clear"),
     KEY("forwarded", OWN, "a proxy",
-        "it is no proxy, but a URL to which a provider sends its sandboxes' requests on; see "
+        "it is not a proxy, but a URL to which a provider sends its sandboxes' requests on; see "
         "below. With a `policy`, which they have; with `https` no `insecure` is needed for it"),
 };
 

@@ -95,7 +95,7 @@ static int add_policy(json_t *policies, json_t *lines, const char *name, json_t 
         return err_set(err, ERR_PARSE, "Policy %s: the configuration has a policy of that name",
                        name);
     if (!json_is_object(policy))
-        return err_set(err, ERR_PARSE, "Policy %s: it is no mapping", name);
+        return err_set(err, ERR_PARSE, "Policy %s: it is not a mapping", name);
     json_object_foreach(
         policy, key,
         value) if (!is_one_of(key, policy_words,

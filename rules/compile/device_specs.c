@@ -356,7 +356,7 @@ static int fill_policy(const struct node *sandbox, struct err *err)
         return 0;
     if (json_is_object(list.value))
         return node_fail(&list, err,
-                         "is no device of this host's: name it as its "
+                         "this is not a device of this host: name it as its "
                          "specification does, vendor.com/class=name");
     json_t *found = json_pack("{s:[], s:[], s:[], s:[]}", "names", "nodes", "mounts", "env");
     if (find_all(sandbox, &list, found, err) < 0) {

@@ -286,7 +286,7 @@ static int host_ok(const struct node *n, const char *text, bool plain, struct er
     const char *host = plain && strncmp(text, "http://", 7) == 0 ? text + 7 : text;
     if (host[0] && !strpbrk(host, "/{}*? "))
         return 0;
-    return node_fail(n, err, "'%.60s' is no host: write the name alone (and a port, if need be)",
+    return node_fail(n, err, "'%.60s' is not a host: write the name alone (and a port, if need be)",
                      text);
 }
 

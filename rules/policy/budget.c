@@ -144,7 +144,7 @@ static int read_whose(struct arena *a, const struct node *n, bool eaches, struct
         size_t begin = (size_t)at + sizeof per_label - 1;
         struct slice key = {s->p + begin, s->n - begin};
         if (!is_key(key))
-            return node_fail(n, err, "'%.64s' is no key of a label", s->p + begin);
+            return node_fail(n, err, "'%.64s' is not a key of a label", s->p + begin);
         l->label = arena_slice(a, key);
         s->n = (size_t)at;
     }

@@ -97,7 +97,7 @@ static int read_tokens(struct arena *a, const struct node *n, const json_t *secr
         struct slice name = trimmed(slice_str(at.key));
         if (name.n == 0 || name.n > FIELD_MAX || strpbrk(at.key, " \t\r\n\"\\{}") ||
             !header_value_ok(slice_str(at.key)))
-            return node_fail(&at, err, "'%.60s' is no audience or resource", at.key);
+            return node_fail(&at, err, "'%.60s' is not an audience or resource", at.key);
         if (cloud_token_find(list, *count, name))
             return node_fail(&at, err, "'%.60s' is there twice, but for its last slash", at.key);
         struct cloud_token *t = &list[(*count)++];
@@ -141,7 +141,7 @@ static int read_scopes(struct arena *a, const struct node *n, const char **ret, 
     for (size_t i = 0; r == 0 && i < count; i++) {
         r = node_strings_at(&at, i, &item, &text, err);
         if (r == 0 && (strpbrk(text, " \t\r\n\"\\") || !header_value_ok(slice_str(text))))
-            r = node_fail(&item, err, "'%.60s' is no scope", text);
+            r = node_fail(&item, err, "'%.60s' is not a scope", text);
         if (r == 0 && buf_printf(&all, "%s\n", text) < 0)
             r = node_fail(&item, err, "longer than 4096 bytes together");
     }

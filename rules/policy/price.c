@@ -67,10 +67,11 @@ static int read_price(const struct node *n, const char *key, bool needed, uint64
         return -1;
     }
     if (price_amount(slice_str(text), dearest, ret) < 0)
-        return node_fail(&at, err,
-                         "'%.40s' is no price of a million tokens; write 2.50, at most 10000 and "
-                         "six decimals",
-                         text);
+        return node_fail(
+            &at, err,
+            "'%.40s' is not a price of a million tokens; write 2.50, at most 10000 and "
+            "six decimals",
+            text);
     return 0;
 }
 

@@ -183,7 +183,7 @@ const struct key rule_keys[] = {
              "so much of each body, the request's and the reply's, goes into the log (1KB to "
              "16KB): for a rule with a credential as the sandbox sent it and as the sandbox got "
              "it, without the secret. Where no credential is added, a body with a placeholder of "
-             "the sandbox is not recorded; where one is, a placeholder, which is no secret, may "
+             "the sandbox is not recorded; where one is, a placeholder, which is not a secret, may "
              "stand in what is recorded. Nor are messages of a WebSocket, nor what was denied. Not "
              "beside `capture` or `with: { placeholder: … }`"),
 };

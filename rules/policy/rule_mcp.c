@@ -111,7 +111,7 @@ static int read_condition(struct arena *a, const struct node *n, struct mcp_cond
 static int check_pointer(const struct node *n, const char *p, struct err *err)
 {
     if (p[0] != '/' || strlen(p) > MCP_POINTER_MAX)
-        return node_fail(n, err, "'%.60s' is no JSON pointer; write /NAME, at most %d bytes", p,
+        return node_fail(n, err, "'%.60s' is not a JSON pointer; write /NAME, at most %d bytes", p,
                          MCP_POINTER_MAX);
     for (const char *t = strchr(p, '~'); t; t = strchr(t + 1, '~'))
         if (t[1] != '0' && t[1] != '1')

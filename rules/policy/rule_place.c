@@ -84,7 +84,7 @@ static int read_slots(struct arena *a, const struct node *n, struct credential *
             return -1;
         if (text[0] == '/' ? !pointer_ok(text) : !plain_name_ok(text))
             return node_fail(&item, err,
-                             "'%.60s' is no field of a body: a JSON pointer (/auth/token) or a "
+                             "'%.60s' is not a field of a body: a JSON pointer (/auth/token) or a "
                              "form's field (refresh_token)",
                              text);
         int length = snprintf(all, sizeof all, "%s%s%s", c->slots, i ? "\n" : "", text);

@@ -149,7 +149,7 @@ static const char *refused(int fd)
 {
     struct stat st;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return "not used: it is no regular file";
+        return "not used: it is not a regular file";
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return "not used: it is neither yours nor root's";
     if (st.st_mode & 022)
@@ -192,7 +192,7 @@ static void read_file(struct registries *to, const char *path, registry_reader r
     char *text = why ? NULL : read_text(fd, &n);
     close(fd);
     if (text == NULL) {
-        registry_note(&r, "", why ? why : "not used: it is no text");
+        registry_note(&r, "", why ? why : "not used: it is not text");
         return;
     }
     append(to->files, REGISTRY_FILES_MAX, path);

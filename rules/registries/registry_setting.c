@@ -110,7 +110,7 @@ bool registry_url(struct registry_reading *r, const char *key, const char *url,
     size_t user = at ? (size_t)(at - rest) + 1 : 0;
     if (!authority_ok(rest + user, n - user) || strlen(url) >= REGISTRY_URL_MAX ||
         strspn(rest + n, LETTERS "/._~+@:=,-%!") < path - n) {
-        registry_note(r, key, "left out: it is no URL of a host");
+        registry_note(r, key, "left out: it is not a URL of a host");
         return false;
     }
     if (registry_path_doubtful(rest + n)) {

@@ -82,7 +82,7 @@ static int take(struct slice body, const struct captured_search *s, struct pair 
     size_t pairs = 0;
     while (rest.n > 0) {
         if (++pairs > PAIRS_MAX || next_pair(&rest, p) < 0)
-            return err_set(s->err, ERR_PARSE, "it is no form");
+            return err_set(s->err, ERR_PARSE, "it is not a form");
         struct slice name = buf_slice(&p->name);
         if (seen_before(body, p->whole, name, other))
             return err_set(s->err, ERR_PARSE, "it has a field twice");

@@ -308,7 +308,7 @@ int captured_json(struct slice body, const struct captured_search *s, struct buf
 {
     json_t *v = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     struct captured_words words;
-    int r = v ? 0 : err_set(s->err, ERR_PARSE, "it is no JSON");
+    int r = v ? 0 : err_set(s->err, ERR_PARSE, "it is not JSON");
     for (size_t i = 0; r == 0 && i < s->n; i++)
         r = look(s, &s->fields[i], v, s->fields[i].path);
     captured_words_of(s->fields, s->n, &words);

@@ -221,7 +221,7 @@ static int read_all(struct slice body, const struct captured_search *s,
         buf_free(&r.part[k]);
     if (r.why && r.why != s->err->text)
         return err_set(s->err, ERR_PARSE, "%s", r.why);
-    return r.why ? -1 : good ? 0 : err_set(s->err, ERR_PARSE, "it is no XML");
+    return r.why ? -1 : good ? 0 : err_set(s->err, ERR_PARSE, "it is not XML");
 }
 
 int captured_xml(struct slice body, const struct captured_search *s, struct buf *out)

@@ -178,7 +178,7 @@ static EVP_PKEY *read_key(struct slice text, struct err *err)
     }
     if (key == NULL && err->text[0] == 0)
         err_set(err, ERR_PARSE,
-                "its key is no private key of OpenSSH's or in PEM that can be read");
+                "its key is not a private key of OpenSSH's or in PEM that can be read");
     return key;
 }
 
@@ -366,7 +366,7 @@ int ssh_key_sign_text(struct slice text, const char *namespaces, uint32_t flags,
     struct sshsig read;
     bool fits = false;
     if (sshsig_read(what, &read) < 0)
-        return err_set(err, ERR_DENIED, "that is no text of SSHSIG");
+        return err_set(err, ERR_DENIED, "that is not a text of SSHSIG");
     if (!is_one_of(namespaces, read.space))
         return err_set(err, ERR_DENIED, "its key signs in no namespace '%.*s'", SL(read.space));
     EVP_PKEY *key = read_key(text, err);
@@ -418,7 +418,7 @@ int ssh_text_may(struct slice key, const char *namespaces, uint32_t flags, struc
     struct sshsig read;
     struct slice rest = key, type;
     if (sshsig_read(text, &read) < 0)
-        return err_set(err, ERR_DENIED, "that is no text of SSHSIG");
+        return err_set(err, ERR_DENIED, "that is not a text of SSHSIG");
     if (!is_one_of(namespaces, read.space))
         return err_set(err, ERR_DENIED, "its key signs in no namespace '%.*s'", SL(read.space));
     if (ssh_wire_string(&rest, &type) == 0 && slice_eq_str(type, "ssh-rsa"))

@@ -189,7 +189,7 @@ def refused(t, d, specs):
     t.eq(d.check().returncode, 0, "one of them is taken")
     for more, why in (({"nested": True}, "nested"), ({"backend": "docker", "docker": {"image": "x"}}, "bwrap"),
                       ({"devices": ["durward.test/thing=one"] * 9}, "at most 8"), ({"devices": "thing"}, "vendor.com/class=name"),
-                      ({"device_specs": "cdi"}, "absolute"), ({"devices": {"nodes": [{"host": "/dev/kmsg", "path": "/etc/x"}]}}, "no device")):
+                      ({"device_specs": "cdi"}, "absolute"), ({"devices": {"nodes": [{"host": "/dev/kmsg", "path": "/etc/x"}]}}, "not a device")):
         d.policies["dev"]["sandbox"] = dict({"devices": "durward.test/thing=one", "device_specs": specs.first}, **more)
         r = d.check()
         t.ok(r.returncode != 0 and why in r.stderr, "refused: " + json.dumps(more), r.stderr)

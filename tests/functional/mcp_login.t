@@ -399,7 +399,7 @@ def discovery(t, w):
     huge = b'{"issuer": "' + b"x" * 300000 + b'"}'
     attack(t, w, "metadata of 300 kB", "longer than 262144 bytes", lambda w: w.answers.update({
         "/.well-known/oauth-authorization-server": lambda req, conn: conn.reply(req, 200, huge)}))
-    attack(t, w, "a duplicate key", "no JSON document", lambda w: w.answers.update({
+    attack(t, w, "a duplicate key", "not a JSON document", lambda w: w.answers.update({
         "/.well-known/oauth-authorization-server": lambda req, conn: conn.reply(req, 200, b'{"issuer":"a","issuer":"b"}')}))
     for host in ("127.0.0.1", "localhost"):
         attack(t, w, "a place of this network, which a server elsewhere named: %s" % host, "leads to an address of this network (loopback)", set_in(

@@ -57,7 +57,7 @@ def main(t):
         t.ok(not bad, "and it is let go", text)
     t.ok(b"/held/x" in waiting.communicate(timeout=30)[0], "by that tool")
     for tool, arguments, says in (("sandbox", {"id": "../status"}, ""), ("sandbox", {}, "missing"), ("sandbox", {"id": "sb-none"}, ""),
-                                  ("audit_search", {"limit": "1; x", "nonsense": "1"}, "no text that this tool takes")):
+                                  ("audit_search", {"limit": "1; x", "nonsense": "1"}, "not a text that this tool takes")):
         bad, text = o.call(tool, **arguments)
         t.ok(bad and says in text, "%s of %s is an error, in words" % (tool, arguments), text[:200])
     t.ok("-32601" in json.dumps(o.ask("nonsense")), "a method that is not there")

@@ -66,7 +66,7 @@ def asked(t, s, box):
 
 def refused(t, s, box, word):
     for what, body, why in (
-            ("no JSON", "host=x", "no JSON"), ("a list", "[1]", "nothing else"),
+            ("no JSON", "host=x", "not JSON"), ("a list", "[1]", "nothing else"),
             ("no host", {"path": "/"}, "host"), ("a host of no form", {"host": "a b"}, "host"),
             ("a host with a path", {"host": "a.example/x"}, "host"),
             ("a method that is none", {"host": "a.example", "method": "GE T"}, "method"),
@@ -78,7 +78,7 @@ def refused(t, s, box, word):
             ("a line's end in the path", {"host": "a.example", "path": "/x\n- allow: b"}, "path"),
             ("a path of 513 bytes", {"host": "a.example", "path": "/" + "x" * 512}, "path"),
             ("another member", {"host": "a.example", "with": {"bearer": "github"}}, "nothing else"),
-            ("a member twice", '{"host":"a.example","host":"b.example"}', "no JSON"),
+            ("a member twice", '{"host":"a.example","host":"b.example"}', "not JSON"),
             ("a placeholder in its words", {"host": "a.example", "reason": word}, "placeholder")):
         status, v = box.propose(body, wait=False)
         t.ok(status == 400 and why in v.get("why", ""), "%s: 400" % what, str(status), str(v))

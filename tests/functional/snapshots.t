@@ -279,8 +279,8 @@ def overwriting(t, s, cli, path):
     link = path + "-link"
     os.symlink(path, link)
     t.write(path, b"mine")
-    for what, at, why in (("a file", path, "--force"), ("a link", link, "no regular file"),
-                          ("a directory", s.d.work, "no regular file")):
+    for what, at, why in (("a file", path, "--force"), ("a link", link, "not a regular file"),
+                          ("a directory", s.d.work, "not a regular file")):
         r = cli("export", "travels", "-o", at)
         t.ok(r.returncode == 1 and why in r.stderr and open(path, "rb").read() == b"mine",
              "export does not write over " + what, r.stdout, r.stderr)

@@ -109,13 +109,13 @@ static void test_found(void)
 static void test_refused(void)
 {
     char text[CAPTURED_VALUE_MAX + 100];
-    fails("", "no JSON");
+    fails("", "not JSON");
     fails("{\"a\":\"tok-012345678\x7f\"}", "not the text");
-    fails("{\"a\":\"" T1 "\"", "no JSON");
+    fails("{\"a\":\"" T1 "\"", "not JSON");
     fails("{\"x\":{\"_A-\":\"" T2 "\"}}", "no path"); /* the same word */
     fails("{\"x\":{\"A_\":\"" T2 "\"}}", "no path");
-    fails("{\"a\":\"" T1 "\"} x", "no JSON");
-    fails("{\"a\":\"" T1 "\",\"a\":\"b\"}", "no JSON");
+    fails("{\"a\":\"" T1 "\"} x", "not JSON");
+    fails("{\"a\":\"" T1 "\",\"a\":\"b\"}", "not JSON");
     fails("{\"a\":null,\"A\":\"" T1 "\"}", "where no path");
     fails("{\"q\":{\"a\":\"" T1 "\"}}", "where no path");
     fails("[[{\"q.a\":[\"" T1 "\"]}]]", "where no path");
@@ -162,19 +162,19 @@ static void test_form(void)
     gives_as(CAPTURED_FORM, "a", "a", "", "");
     fails_as(CAPTURED_FORM, "a=" T1 "&a=" T1, "twice");
     fails_as(CAPTURED_FORM, "a=" T1 "&%61=" T2, "twice");
-    fails_as(CAPTURED_FORM, "a=" T1 "%", "no form");
-    fails_as(CAPTURED_FORM, "a=" T1 "%4", "no form");
-    fails_as(CAPTURED_FORM, "a=" T1 "%4z", "no form");
-    fails_as(CAPTURED_FORM, "a=" T1 "%z4", "no form");
-    fails_as(CAPTURED_FORM, "a=" T1 "\x80", "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%", "not a form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%4", "not a form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%4z", "not a form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%z4", "not a form");
+    fails_as(CAPTURED_FORM, "a=" T1 "\x80", "not a form");
     fails_as(CAPTURED_FORM, "a=" T1 "%0A", "'a' is not the text");
     fails_as(CAPTURED_FORM, "a=" T1 "+", "'a' is not the text");
-    fails_as(CAPTURED_FORM, "a=\n" T1, "no form");
-    fails_as(CAPTURED_FORM, "&a=" T1, "no form");
-    fails_as(CAPTURED_FORM, "=" T1, "no form");
+    fails_as(CAPTURED_FORM, "a=\n" T1, "not a form");
+    fails_as(CAPTURED_FORM, "&a=" T1, "not a form");
+    fails_as(CAPTURED_FORM, "=" T1, "not a form");
     fails_as(CAPTURED_FORM, "a=" T1 "&" T1 "=1", "cannot be written");
     fails_as(CAPTURED_FORM, "a=0123456789&u=tok%20123456789", "cannot be written");
-    fails_as(CAPTURED_FORM, "{\"a\":\"" T1 "\" }", "no form");
+    fails_as(CAPTURED_FORM, "{\"a\":\"" T1 "\" }", "not a form");
 }
 
 #define KEY_ID "ASIAEXAMPLE123456"
@@ -234,10 +234,10 @@ static void test_xml(void)
     /* an AWS key: its three parts, wherever they stand */
     xml_gives(STS(KEY_ID, KEY, TOKEN), STS("PX", "PX", "PX"), "", PAIR);
     xml_gives("<r><a><![CDATA[" T1 "]]></a></r>", "<r><a><![CDATA[PX]]></a></r>", T1, "");
-    xml_fails("", "no XML");
-    xml_fails("<r><a>" T1 "</a>", "no XML");
-    xml_fails("<r><a>" T1 "</a></r><r/>", "no XML");
-    xml_fails("{\"a\": 1}", "no XML");
+    xml_fails("", "not XML");
+    xml_fails("<r><a>" T1 "</a>", "not XML");
+    xml_fails("<r><a>" T1 "</a></r><r/>", "not XML");
+    xml_fails("{\"a\": 1}", "not XML");
     xml_fails("<!DOCTYPE r [<!ENTITY e 'x'>]><r><a>&e;</a></r>", "document type");
     xml_fails("<!DOCTYPE r SYSTEM 'http://h/'><r/>", "document type");
     xml_fails("<?xml version='1.0' encoding='UTF-7'?><r><a>" T1 "</a></r>", "encoding");

@@ -141,14 +141,14 @@ static void refused(void)
         {SECRETS "    identity: { azure: { client_id: x } }\n" RULES, 10, "needs 'tokens'"},
         {SECRETS "    identity: { azure: { tokens: {} } }\n" RULES, 10, "from 1 to 32"},
         {SECRETS "    identity: { azure: { tokens: { \"a b\": token } } }\n" RULES, 10,
-         "no audience"},
+         "not an audience"},
         {SECRETS "    identity: { azure: { tokens: { \"/\": token } } }\n" RULES, 10,
-         "no audience"},
+         "not an audience"},
         {SECRETS
          "    identity: { azure: { tokens: { \"h://a\": token, \"h://a/\": token } } }\n" RULES,
          10, "twice"},
         {SECRETS "    identity: { oracle: {} }\n" RULES, 10, "oracle"},
-        {SECRETS GOOGLE ", scopes: [\"a b\"] } }\n" RULES, 10, "no scope"},
+        {SECRETS GOOGLE ", scopes: [\"a b\"] } }\n" RULES, 10, "not a scope"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         says(rows[i].text, rows[i].line, rows[i].want);

@@ -629,8 +629,8 @@ static void test_fleet(void)
               f->hosts[0].key[31] == 0);
     config_unref(c);
     says(FLEET ", revocations: 1s }\n", 6, "must be 2s or more");
-    says(FLEET ", hosts: { b: 'AAAA' } }\n", 6, "is no key");
-    says(FLEET ", hosts: { 'b c': '" KEY_OF_A "' } }\n", 6, "is no name of a host");
+    says(FLEET ", hosts: { b: 'AAAA' } }\n", 6, "is not a key");
+    says(FLEET ", hosts: { 'b c': '" KEY_OF_A "' } }\n", 6, "is not the name of a host");
     says(FLEET ", hosts: { b: '" KEY_OF_A "', c: '" KEY_OF_A "' } }\n", 6, "has the key of 'b'");
 }
 

@@ -224,11 +224,11 @@ static void preset_hosts_errors(void)
     says(USE("bitbucket, preset_hosts: a.example"), 6, "has several hosts");
     says(USE("github, preset_hosts: [a.example]"), 6, "has several hosts");
     says(USE("github, preset_hosts: { apis: a.example }"), 6, "no host called 'apis'");
-    says(USE("gitlab, preset_hosts: a.example/x"), 6, "is no host");
-    says(USE("gitlab, preset_hosts: '{{host}}'"), 6, "is no host");
-    says(USE("gitlab, preset_hosts: 'http://a.example'"), 6, "is no host");
+    says(USE("gitlab, preset_hosts: a.example/x"), 6, "is not a host");
+    says(USE("gitlab, preset_hosts: '{{host}}'"), 6, "is not a host");
+    says(USE("gitlab, preset_hosts: 'http://a.example'"), 6, "is not a host");
     says(USE("gitlab, preset_hosts: []"), 6, "empty list");
-    says(USE("gitlab, preset_hosts: { host: '*' }"), 6, "is no host");
+    says(USE("gitlab, preset_hosts: { host: '*' }"), 6, "is not a host");
     says(USE("openai, preset_hosts: .com"), 6, "anyone can get a name");
 }
 
@@ -661,7 +661,7 @@ static void listen_forwarded(void)
     says(FORWARDED(URLS "team: t"), 4, "key set");
     says(FORWARDED("url: 'https://a/', issuer: 'https://b', team: t, keys: /k"), 4, "slash at its");
     says(FORWARDED("url: 'http://a', issuer: 'https://b', team: t, keys: /k"), 4,
-         "no https:// URL");
+         "not an https:// URL");
     says(FORWARDED("url: 'https://a?b', issuer: 'https://b', team: t, keys: /k"), 4,
          "not https://");
     says(FORWARDED("url: 'https://u@a', issuer: 'https://b', team: t, keys: /k"), 4,

@@ -393,15 +393,15 @@ static void test_rules(void)
         {"'rules':[],'budget':{'cost':'5/d'}", "prices"},
         {"'rules':[],'budget':{'requests':'5/d per sandbox'}", "per sandbox"},
         {"'rules':[],'budget':{'requests':'5/d per label team'}", "per label"},
-        {"'rules':[],'budget':{'tokens':'5/d per label a b'}", "no key of a label"},
-        {"'rules':[],'budget':{'tokens':'5/d per label '}", "no key of a label"},
+        {"'rules':[],'budget':{'tokens':'5/d per label a b'}", "not a key of a label"},
+        {"'rules':[],'budget':{'tokens':'5/d per label '}", "not a key of a label"},
         {"'rules':[],'budget':{'tokens':'5/d per labels'}", "no such limit"},
         {"'rules':[],'budget':{'tokens':['5/d per label a','6/d per label a']}", "two limits"},
         {"'rules':[],'budget':{'tokens':'5MB/d'}", "no such limit"},
         {"'rules':[],'prices':[{'model':'m','in':'1'}]", "needs 'out'"},
-        {"'rules':[],'prices':[{'model':'m','in':'1','out':'0.1234567'}]", "no price"},
-        {"'rules':[],'prices':[{'model':'m','in':-1,'out':1}]", "no price"},
-        {"'rules':[],'prices':[{'model':'m','in':10001,'out':1}]", "no price"},
+        {"'rules':[],'prices':[{'model':'m','in':'1','out':'0.1234567'}]", "not a price"},
+        {"'rules':[],'prices':[{'model':'m','in':-1,'out':1}]", "not a price"},
+        {"'rules':[],'prices':[{'model':'m','in':10001,'out':1}]", "not a price"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err err = {0};

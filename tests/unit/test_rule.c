@@ -426,9 +426,9 @@ static void places(void)
     says(W("'placeholder':{'secret':'s','in':'body'}"), "{ body: /auth/token }");
     says(W("'placeholder':{'secret':'s','in':['path','body']}"), "{ body: /auth/token }");
     says(W("'placeholder':{'secret':'s','in':[]}"), "'in' is empty");
-    says(W("'placeholder':{'secret':'s','in':{'body':'a b'}}"), "is no field of a body");
-    says(W("'placeholder':{'secret':'s','in':{'body':'/'}}"), "is no field of a body");
-    says(W("'placeholder':{'secret':'s','in':{'body':'/a~2'}}"), "is no field of a body");
+    says(W("'placeholder':{'secret':'s','in':{'body':'a b'}}"), "is not a field of a body");
+    says(W("'placeholder':{'secret':'s','in':{'body':'/'}}"), "is not a field of a body");
+    says(W("'placeholder':{'secret':'s','in':{'body':'/a~2'}}"), "is not a field of a body");
     says(W("'placeholder':{'secret':'s','in':{'bod':'/a'}}"), "did you mean 'body'");
     says(W("'placeholder':{'secret':'s','in':[{'body':'/a'},{'body':'b'}]}"), "stands twice");
     says(W("'placeholder':{'secret':'s','in':'query'}"), "which header or query parameter");

@@ -578,7 +578,7 @@ static void test_captured(void)
     x = token;
     x.body = "not JSON";
     capture(fd, 13, &x);
-    captures(fd, 13, false, "it is no JSON", 0, "");
+    captures(fd, 13, false, "it is not JSON", 0, "");
     close(none);
     close(other);
     close(fd);
@@ -611,7 +611,7 @@ static void test_captured_claims(void)
     captures(fd, 4, true, "{\"a\":\"<placeholder>\"}", 1, "token-0123456789");
     x.body = "no JSON";
     capture(fd, 5, &x);
-    captures(fd, 5, false, "it is no JSON", 0, "");
+    captures(fd, 5, false, "it is not JSON", 0, "");
     close(fd);
     stop(w);
 }

@@ -249,7 +249,8 @@ int audit_run_prove(int argc, char **argv)
     if (code != ARGS_END)
         return code;
     if (a.next == argc || slice_u64(slice_str(argv[a.next]), INT64_MAX, &seq) < 0 || seq == 0)
-        return args_usage(a.cmd, "which record? Its \"seq\" is a number");
+        return args_usage(
+            a.cmd, "which record? 'durward audit query --json' prints each one's number, \"seq\"");
     a.next++;
     char *dir = audit_where_dir(&a, &w, &code);
     if (dir == NULL)

@@ -317,10 +317,10 @@ static void gvisor(struct findings *f)
     struct gvisor_program p;
     struct err err = {0};
     if (gvisor_find(&p, &err) < 0)
-        findings_add(f, "gvisor", FINDING_OK, NULL, "backend: gvisor cannot run here: %s",
+        findings_add(f, "gvisor", FINDING_NOTE, NULL, "backend: gvisor cannot run here: %s",
                      err.text);
     else if (!p.newer)
-        findings_add(f, "gvisor", FINDING_OK, NULL,
+        findings_add(f, "gvisor", FINDING_NOTE, NULL,
                      "%s is runsc %s, platform %s: one this old lacks calls that today's programs "
                      "make (statx's flags: ls)",
                      p.path, p.version, p.platform);
@@ -334,7 +334,7 @@ static void microvm(struct findings *f)
     struct microvm_program p;
     struct err err = {0};
     if (microvm_find(&p, &err) < 0)
-        findings_add(f, "microvm", FINDING_OK, NULL, "backend: microvm cannot run here: %s",
+        findings_add(f, "microvm", FINDING_NOTE, NULL, "backend: microvm cannot run here: %s",
                      err.text);
     else
         findings_add(f, "microvm", FINDING_OK, NULL, "%s, %s, the kernel %s%s", p.qemu, p.files,

@@ -57,6 +57,8 @@ def fault(t, d, check, state, words, fix, what, **kw):
 def sound(t, d):
     code, found, text = doctor(d, "--host")
     t.ok(code == 0 and not [x for rows in found.values() for x in rows if x["state"] == "fail"], "nothing would break here", text)
+    t.eq([x for rows in found.values() for x in rows if x["state"] == "ok" and ("cannot" in x["what"] or "lacks" in x["what"])], [],
+         "what cannot be had is not said to be ok")
     t.eq(sorted(set("kernel seccomp landlock userns overlay fuse bwrap memory files cgroups state audit cache ca clock daemon config".split()) -
                 set(found)), [], "every check says something")
     r = d.command("doctor", "-c", d.conf, "--host")

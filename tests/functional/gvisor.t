@@ -236,7 +236,7 @@ def meets(t, c, box):
 def doctor(t, d):
     r = d.command("doctor", "-c", d.conf, "--host", "--json")
     found = [x for x in json.loads(r.stdout)["findings"] if x["check"] == "gvisor"]
-    t.ok(len(found) == 1 and found[0]["state"] == "ok" and gvisor.version() in found[0]["what"] and
+    t.ok(len(found) == 1 and found[0]["state"] in ("ok", "note") and gvisor.version() in found[0]["what"] and
          "platform" in found[0]["what"], "durward doctor finds runsc: its version and platform", r.stdout[-800:])
 
 

@@ -39,6 +39,8 @@ int nested_bound(struct err *err)
         if (rlimits_lower_shared(path, NAMESPACES) < 0)
             return err_sys(err, "%s", path);
     }
+    /* mapped ports of containers, as 80: the gate's own are bound, and shared with nobody */
+    (void)rlimits_lower_shared("/proc/sys/net/ipv4/ip_unprivileged_port_start", 0);
     return 0;
 }
 

@@ -18,7 +18,8 @@ struct nested_namespaces {
  * both namespaces 0 is that one, and 1 to 65535 are the others of its map (idmap_nest). */
 int nested_make(const struct plan *plan, struct nested_namespaces *ret, struct err *err);
 /* In the launcher's own user namespace: how many namespaces of each kind the sandbox may have, all
- * that are made inside counted. Else it could have all that its uid may on the host. */
+ * that are made inside counted. Else it could have all that its uid may on the host. In its network
+ * every port can be bound that nobody has. */
 int nested_bound(struct err *err);
 /* The capabilities of its root, by bubblewrap's names; NULL past the last. Without SYS_PTRACE, so
  * that durward-init's memory stays its own. */

@@ -9,7 +9,8 @@
  * With the word `pod` it is something in a pod of a cluster (pod_inside.h).
  *
  * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h), by the
- * name crun an OCI runtime for containers inside (oci_runtime.h).
+ * name crun an OCI runtime for containers inside (oci_runtime.h), by the name netavark the network
+ * backend of podman there (network_backend.h).
  *
  * Tests the sandbox from inside, says so on descriptor 3 (W_INIT_READY), then starts commands that
  * are asked for there, and reaps whatever is left of them. The end of descriptor 3
@@ -37,6 +38,7 @@
 #include "handover.h"
 #include "inside.h"
 #include "ipc_msg.h"
+#include "network_backend.h"
 #include "oci_runtime.h"
 #include "pod_inside.h"
 #include "selftest.h"
@@ -476,7 +478,7 @@ int main(int argc, char **argv)
     bool nested = false, agent = false;
     int status;
     if (stdio_main(argc, argv, &status) || oci_main(argc, argv, &status) ||
-        pod_inside_main(argc, argv, &status))
+        network_main(argc, argv, &status) || pod_inside_main(argc, argv, &status))
         return status;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], COMMAND_FILES, sizeof COMMAND_FILES - 1) == 0)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "health_ticker.h"
 #include "json_walk.h"
 #include "oci_program.h"
 
@@ -17,22 +18,6 @@
     "\"options\":[\"rbind\",\"ro\",\"nosuid\",\"nodev\"]}"
 
 /* ---- the text ---- */
-
-/* The value of an object's member; n 0: there is none. */
-static struct slice member(struct slice object, const char *name)
-{
-    struct json_walk w = {object.p, object.p + object.n};
-    struct slice key, value, got = {0};
-    if (!json_next_is(&w, '{') || json_next_is(&w, '}'))
-        return got;
-    do {
-        if (!json_member(&w, &key, &value))
-            return (struct slice){0};
-        if (slice_eq_str(key, name))
-            got = value;
-    } while (json_next_is(&w, ','));
-    return json_next_is(&w, '}') ? got : (struct slice){0};
-}
 
 /* Does a list of "NAME=VALUE" set this one? */
 static bool sets(struct slice list, struct slice name)
@@ -89,8 +74,8 @@ static int copy_to_end(struct slice *text, struct slice list, struct buf *ret)
 
 int oci_extend(struct slice config, struct slice variables, struct buf *ret)
 {
-    struct slice env = member(member(config, "\"process\""), "\"env\"");
-    struct slice mounts = member(config, "\"mounts\""), left = config;
+    struct slice env = json_find(json_find(config, "\"process\""), "\"env\"");
+    struct slice mounts = json_find(config, "\"mounts\""), left = config;
     if (env.n < 2 || env.p[0] != '[' || mounts.n < 2 || mounts.p[0] != '[')
         return -1;
     bool env_first = env.p < mounts.p;
@@ -107,7 +92,7 @@ int oci_extend(struct slice config, struct slice variables, struct buf *ret)
 
 int oci_extend_process(struct slice process, struct slice variables, struct buf *ret)
 {
-    struct slice env = member(process, "\"env\""), left = process;
+    struct slice env = json_find(process, "\"env\""), left = process;
     if (env.n < 2 || env.p[0] != '[' || copy_to_end(&left, env, ret) < 0 ||
         add_variables(env, variables, ret) < 0)
         return -1;
@@ -213,6 +198,18 @@ static const char *process_file(int argc, char **argv)
     return NULL;
 }
 
+/* The container that is asked to be started; NULL: something else is asked. */
+static const char *started(int argc, char **argv)
+{
+    bool starts = false;
+    for (int i = 1; i < argc; i++)
+        if (starts && argv[i][0] != '-')
+            return argv[i];
+        else
+            starts = starts || strcmp(argv[i], "start") == 0;
+    return NULL;
+}
+
 /* ---- who asks ---- */
 
 /* The number of the process that a container began with, as crun's state of it says; 0: argv names
@@ -235,7 +232,7 @@ static unsigned first_process(int argc, char **argv)
         else if (argv[i][0] != '-' && strchr(argv[i], '/') == NULL &&
                  snprintf(path, sizeof path, "%s/%s/status", root, argv[i]) < (int)sizeof path &&
                  read_all(AT_FDCWD, path, &state, NULL) == 0)
-            (void)slice_u64(member(buf_slice(&state), "\"pid\""), INT_MAX, &n);
+            (void)slice_u64(json_find(buf_slice(&state), "\"pid\""), INT_MAX, &n);
     }
     buf_free(&state);
     return (unsigned)n;
@@ -275,6 +272,8 @@ bool oci_main(int argc, char **argv, int *status)
         dprintf(STDERR_FILENO, "%s: cannot become the container's user\n", OCI_INSIDE);
         return true;
     }
+    if (started(argc, argv))
+        health_ticker_begin(started(argc, argv));
     for (size_t i = 0; i < ARRAY_LEN(real); i++)
         execv(real[i], argv);
     dprintf(STDERR_FILENO, "%s: there is no crun and no runc in here\n", OCI_INSIDE);

@@ -16,6 +16,7 @@
 
 #include "buf.h"
 #include "mounts.h"
+#include "network_program.h"
 #include "oci_program.h"
 #include "trust.h"
 
@@ -314,21 +315,30 @@ static int link_bundles(int etc, int trust, struct err *err)
     return 0;
 }
 
-/* For containers inside: by this podman and buildah give them the sandbox's own network, and run
- * them by the runtime that adds what we say of trust. A configuration that the image has stands
- * beside it. */
+/* For containers inside: by this podman and buildah give them networks by a backend of ours, and
+ * run them by the runtime that adds what we say of trust. A mapped port is bound by that backend,
+ * so that podman reserves none, and health is checked by that runtime, not by systemd. A
+ * configuration that the image has stands beside it. */
 static int write_containers(int etc, int image, struct err *err)
 {
-    static const char conf[] = "# Written by Durward: containers use the sandbox's network.\n"
+    static const char conf[] = "# Written by Durward.\n"
                                "[containers]\n"
-                               "netns = \"host\"\n"
+                               "netns = \"bridge\"\n"
                                "cgroups = \"disabled\"\n"
                                "default_sysctls = []\n"
                                "keyring = false\n"
+                               "host_containers_internal_ip = \"" NETWORK_HOST_INSIDE "\"\n"
                                "[engine]\n"
                                "cgroup_manager = \"cgroupfs\"\n"
                                "events_logger = \"file\"\n"
-                               "runtime = \"" OCI_INSIDE "\"\n";
+                               "enable_port_reservation = false\n"
+                               "env = [\"DISABLE_HC_SYSTEMD=true\"]\n"
+                               "helper_binaries_dir = [\"/run/durward\", "
+                               "\"/usr/local/libexec/podman\", \"/usr/local/lib/podman\", "
+                               "\"/usr/libexec/podman\", \"/usr/lib/podman\"]\n"
+                               "runtime = \"" OCI_INSIDE "\"\n"
+                               "[network]\n"
+                               "network_backend = \"netavark\"\n";
     /* what each distribution ships, for programs of the host's /usr: any image is accepted */
     static const char policy[] = "{ \"default\": [ { \"type\": \"insecureAcceptAnything\" } ] }\n";
     int dir = mounts_place(etc, "containers/containers.conf.d", true, err);
@@ -352,6 +362,16 @@ int etcfiles_write_variables(int dir, struct err *err)
         bad = buf_printf(&b, "%s\n", *e) < 0;
     trust_env_free(env);
     return put_buf(dir, OCI_VARIABLES, &b, bad, err);
+}
+
+int etcfiles_write_ports(int dir, const uint16_t *ports, unsigned n, struct err *err)
+{
+    struct buf b;
+    int bad = 0;
+    buf_init(&b, TEXT_MAX);
+    for (unsigned i = 0; i < n && bad == 0; i++)
+        bad = buf_printf(&b, "%u\n", ports[i]) < 0;
+    return put_buf(dir, NETWORK_PORTS, &b, bad, err);
 }
 
 /* /etc/ssl/certs holds a link for each certificate of trust/certs. */

@@ -16,6 +16,8 @@ int etcfiles_show(int etc, int host_etc, struct err *err);
 
 /* The variables of trust, for containers inside (oci_program.h), into dir. */
 int etcfiles_write_variables(int dir, struct err *err);
+/* The ports that lead out of their networks (network_program.h), into dir. */
+int etcfiles_write_ports(int dir, const uint16_t *ports, unsigned n, struct err *err);
 /* The files that a container of an engine's gets in /etc: resolv.conf and gitconfig, into dir. */
 int etcfiles_write_few(int dir, const struct plan *plan, struct err *err);
 /* Where programs look for a trust bundle ("/etc/ssl/cert.pem"), and its name in the directory of

@@ -15,6 +15,7 @@
 
 #include "etcfiles.h"
 #include "mounts.h"
+#include "network_program.h"
 #include "oci_program.h"
 #include "rootfs_internal.h"
 #include "stdio_program.h"
@@ -169,12 +170,17 @@ static int copy_init(const struct rootfs *s, int dir, struct err *err)
     return r;
 }
 
-/* By another name it is what runs containers inside, with the variables that lead to the bundles.
- */
-static int add_runtime(int dir, struct err *err)
+/* By other names it is what runs containers inside, with the variables that lead to the bundles,
+ * and what gives them networks, with the ports that lead out. */
+static int add_runtime(const struct rootfs *s, int dir, struct err *err)
 {
-    return symlinkat("init", dir, OCI_PROGRAM) < 0 ? err_sys(err, OCI_PROGRAM)
-                                                   : etcfiles_write_variables(dir, err);
+    static const char *const names[] = {OCI_PROGRAM, NETWORK_PROGRAM, NETWORK_NAMES};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (symlinkat("init", dir, names[i]) < 0)
+            return err_sys(err, "%s", names[i]);
+    return etcfiles_write_variables(dir, err) < 0
+               ? -1
+               : etcfiles_write_ports(dir, s->plan->ports, s->plan->nports, err);
 }
 
 /* Our process 1, in a mount of its own that nobody can write to or rename. */
@@ -191,7 +197,7 @@ static int add_init(struct rootfs *s, struct err *err)
     if (r == 0 && symlinkat("init", dir, STDIO_PROGRAM) < 0) /* its other name */
         r = err_sys(err, STDIO_PROGRAM);
     if (r == 0 && s->plan->sandbox_spec.limits.nested)
-        r = add_runtime(dir, err);
+        r = add_runtime(s, dir, err);
     if (r == 0)
         r = mounts_freeze(dir, err);
     close(dir);

@@ -59,12 +59,12 @@ class Box:
 
     def servers(self):
         home = images.postgres_home()
-        return self.image("redis", images.redis(), images.REDIS_FILE) and self.image(
+        return self.image("redis", images.redis(), images.REDIS_FILE, start=images.REDIS_START) and self.image(
             "postgres", images.postgres(), images.POSTGRES_FILE % {"bin": home + "/bin"}, start=images.POSTGRES_START)
 
     def unpack(self, top, folder, *names):
         """A folder of this machine, or these names in it, becomes one inside: nothing can be bound into such a sandbox."""
-        frames = self.c.frames(self.id, command="mkdir -p %s && tar -xf - -C %s" % (folder, folder))
+        frames = self.c.frames(self.id, command="mkdir -p %s && tar -xf - -C %s && cat" % (folder, folder))  # to the end, as the sender waits for it
         with subprocess.Popen(["tar", "-chf", "-", "--exclude=__pycache__", "-C", top, *(names or ["."])], stdout=subprocess.PIPE) as tar:
             for data in iter(lambda: tar.stdout.read(1 << 16), b""):
                 frames.send(0, data)
@@ -112,26 +112,33 @@ def no_servers(t, what):
     return lacks(t, what, images.REDIS)
 
 
-COMPOSE = """version: "3.7"
-services:
+# As its users write it: nothing in it says that it runs in a sandbox.
+COMPOSE = """services:
   redis:
     image: localhost/redis:1
-    network_mode: host
+    ports: ["16379:6379"]
   db:
     image: localhost/postgres:1
-    network_mode: host
     environment: { POSTGRES_PASSWORD: example, POSTGRES_DB: shop }
+    ports: ["5432"]
+    healthcheck: { test: ["CMD", "pg_isready", "-q"], interval: 1s, retries: 60 }
   web:
     image: localhost/web:1
-    network_mode: host
-    depends_on: [redis, db]
+    depends_on: { redis: { condition: service_started }, db: { condition: service_healthy } }
     environment: [GITHUB_TOKEN]
     command: ["sh", "/web"]
+    networks: { default: {}, back: { aliases: [front] } }
+  other:
+    image: localhost/web:1
+    command: ["sleep", "600"]
+    networks: [apart]
+networks: { back: {}, apart: {} }
 """
 WEB = """i=0
-until printf 'PING\\r\\n' | nc -w 1 127.0.0.1 6379 2>/dev/null | grep PONG; do i=$((i + 1)); [ $i -lt 100 ] || exit 1; sleep 0.2; done
-until nc -w 1 127.0.0.1 5432 </dev/null 2>/dev/null; do i=$((i + 1)); [ $i -lt 100 ] || exit 1; sleep 0.2; done
-echo database
+until printf 'PING\\r\\n' | nc -w 1 redis 6379 2>/dev/null | grep PONG; do i=$((i + 1)); [ $i -lt 100 ] || exit 1; sleep 0.2; done
+nc -w 1 db 5432 </dev/null && echo database
+printf 'PING\\r\\n' | nc -w 1 host.docker.internal 16379 | tr P M
+nc -w 1 other 1 </dev/null 2>&1
 curl -sS https://deps.example.com/compose
 curl -sS -H "Authorization: Bearer $GITHUB_TOKEN" https://api.github.com/user
 curl -sS -m 5 https://evil.example.com/ || echo refused $?
@@ -148,7 +155,7 @@ def compose(t):
     b.put("/workspace/c/docker-compose.yml", COMPOSE)
     code, said = b.sh("cd /workspace/c && docker-compose --no-ansi up --exit-code-from web 2>&1", 100)
     t.ok(code == 0, "docker compose up: the last service ends well", said)
-    wanted = ("+PONG", "database\n", "database system is ready", '"/compose"', "octo", "refused 6")
+    wanted = ("+PONG", "database\n", "+MONG", "bad address 'other'", "database system is ready", '"/compose"', "octo", "refused 6")
     t.eq([x for x in wanted if x not in said], [], "docker compose: a service asks Redis, PostgreSQL, an origin, one with a credential of a "
          "rule, and is refused an unlisted host") or t.diag(said)
     t.eq([r.target for r in b.scene.plain.requests], ["/compose"], "the origin had that request")
@@ -194,6 +201,42 @@ def testcontainers(t, *names):
     b.servers()
     for name in names or EXAMPLES:
         t.part(example, b, name)
+    b.end()
+
+
+# Testcontainers' own tests, as far as a registry has them: for Go, in its modules. The names that they ask for, of images made here.
+SUITES = {
+    "redis": ["redis:7"],
+    "postgres": ["postgres:16-alpine", "postgres:15.2-alpine", "timescale/timescaledb:2.1.0-pg11", "postgis/postgis:12-3.0", "pgvector/pgvector:pg16"],
+}
+
+
+def suite(b, name):
+    top = os.path.join(durward.clients_dir(), "containers/go-suites", name)
+    if not os.path.exists(os.path.join(top, "suite")):
+        b.t.skip("Testcontainers' own tests of " + name, "they are not there: run tests/functional/clients/containers/setup")
+        return
+    b.unpack(top, "/workspace/suite")
+    b.sh("for i in %s; do curl -s --unix-socket /tmp/engine -X POST \"http://engine/images/localhost%%2F%s:1/tag?repo=${i%%:*}&tag=${i##*:}\"; done" % (
+        " ".join(SUITES[name]), name))
+    # a test that fails may wait for a minute
+    code, said = b.sh("cd /workspace/suite && timeout 500 ./suite -test.v 2>&1", 510)
+    results = re.findall(r"^ *--- (\w+): (\S+)", said, re.M)
+    passed = [test for result, test in results if result == "PASS"]
+    b.t.eq([test for result, test in results if result == "FAIL"], [], "Testcontainers' own tests of %s: none fails" % name) or b.t.diag(said[-12000:])
+    b.t.ok(code == 0 and len(passed) > 5, "and %d pass" % len(passed), code, said[-2000:])
+    # one of them makes a container that cannot start, and leaves it
+    code, said = b.sh("podman ps -q | wc -l; podman rm -fa >/dev/null; rm -rf /workspace/suite; ps -A -o comm | grep -c durward-network")
+    b.t.eq(said, "0\n0\n", "no container runs, and no network is left")
+
+
+def suites(t):
+    if no_servers(t, "Testcontainers' own tests"):
+        return
+    b = Box(t, "suites").begin()
+    b.servers()
+    for name in SUITES:
+        t.part(suite, b, name)
     b.end()
 
 
@@ -370,7 +413,7 @@ def agents(t):
     b.end()
 
 
-PARTS = {"compose": compose, "testcontainers": testcontainers, "builds": builds, "agents": agents}
+PARTS = {"compose": compose, "testcontainers": testcontainers, "suites": suites, "builds": builds, "agents": agents}
 SAMPLE = ("compose",)
 
 

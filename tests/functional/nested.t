@@ -62,8 +62,9 @@ def attack(t, c, box):
     t.ok(n["entered"] == "ok" and n["out"] == "ENETUNREACH" and n["back"] in NO and n["process 1"] in NO + ("none",) and
          n["interfaces"] == ["lo"] and n["packet"] == "EAFNOSUPPORT" and
          n["raw"] == n["netfilter"] == "EPROTONOSUPPORT", "a network of their own leads nowhere", n)
-    t.ok(all(v in NO + ("EADDRINUSE",) for k, v in got["listeners"].items() if v != "no ip(8)"), "the sandbox's network is not its root's",
-         got["listeners"])
+    free = got["listeners"].pop("bind 80")
+    t.ok(free == "ok" and all(v in NO + ("EADDRINUSE",) for k, v in got["listeners"].items() if v != "no ip(8)"), "the sandbox's network is not "
+         "its root's: the gate's ports are taken, others can be had", free, got["listeners"])
     t.ok(all(v in NO for v in got["processes"].values()), "nor is process 1", got["processes"])
     t.ok(isinstance(got["many"], int) and 100 < got["many"] <= 256, "namespaces are bounded (%s of 256)" % got["many"])
     t.ok(got["device"] in NO and got["host name"] in NO and got["chown"] == "ok", "no devices, no host name; owners of its own",
@@ -121,6 +122,64 @@ def containers(t, s, c, box):
     t.ok(code == 0 and "octo" in said, "a credential of a rule works from a container", said)
     seen = [r.target for r in s.plain.requests]
     t.eq([p for p in ("/in-build", "/in-run", "/buildah") if p not in seen], [], "the origin had each of them")
+
+
+HOST_PROGRAMS = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /tmp/networks.py:/networks.py:ro"
+READY = "ready() { for i in $(seq 100); do podman logs $1 | grep -q ready && return; sleep 0.1; done; }; "
+SERVE = HOST_PROGRAMS + " app python3 /networks.py echo"
+
+
+def names(t, c, box):
+    """Names, and the ways from one network to others."""
+    said = out(c, box, READY + "for n in front back; do podman network create $n; podman run -d --network $n --name in-$n --network-alias also-$n %s "
+                       "$n; ready in-$n; done; podman network create --internal shut" % SERVE)[1]
+    script = "for n in in-front also-front in-front.dns.podman in-back; do echo | nc -w 3 $n 7000 2>&1; done"
+    code, said = out(c, box, "podman run --rm --network front app sh -c '%s'; podman run --rm --network front,back app sh -c 'echo | nc -w 3 in-back "
+                             "7000'; podman inspect -f '{{.NetworkSettings.Networks.back.IPAddress}}' in-back >/workspace/ip" % script)
+    t.eq(said, "front 1\n" * 3 + "nc: bad address 'in-back'\nback 1\n", "names and aliases of a container's own networks resolve, others' do not")
+    code, said = out(c, box, "podman run --rm --network front app sh -c \"echo | nc -w 3 $(cat /workspace/ip) 7000\" 2>&1")
+    t.ok("back" not in said and "can't connect" in said, "nor is another network's container reached by its address", said)
+    code, said = out(c, box, "podman run --rm --network shut app 2>&1")
+    t.ok("in-run" not in said and "refused 7" in said.replace("refused 6", "refused 7"), "an internal network has no way out", said)
+
+
+def ports(t, c, box):
+    said = out(c, box, READY + "podman run -d --name one -p 80:7000 %s one; podman run -d --name two -p 7000 %s two; for n in one two; do "
+                       "ready $n; done; for p in 80 $(podman port two | sed s/.*://); do python3 -c 'import socket, sys; s = "
+                       "socket.create_connection((\"localhost\", sys.argv[1])); s.shutdown(1); print(s.recv(9))' $p; done" % (SERVE, SERVE))[1]
+    t.ok("b'one 0\\n'\nb'two 0\\n'\n" in said, "two containers have one port, mapped to 80 and to one that podman chose", said)
+    said = out(c, box, "curl -sS -m 5 http://%s/still" % HOST)[1]
+    t.ok("Durward denied" in said, "whoever has port 80 in the sandbox gets nothing that is sent elsewhere: the gate does", said)
+    code, said = out(c, box, READY + "podman run -d --name echo -p 7001:7000 -p 7001:7000/udp %s echo; ready "
+                             "echo; python3 /tmp/networks.py ask; python3 /tmp/networks.py hold; setpriv --reuid "
+                             "1000 --regid 1000 --clear-groups python3 - other </tmp/networks.py; python3 /tmp/networks.py other" % SERVE)
+    got = [json.loads(line) for line in said.splitlines() if line[:1] in "{\""]
+    if not t.ok(len(got) == 4, "mapped ports are asked", said):
+        return
+    t.eq(got[0], {"tcp": ["3000000"] * 2, "udp": [True] * 3, "clients": 40}, "TCP and UDP by IPv4 and IPv6 of localhost, and both ends of a connection")
+    t.ok(1000 <= got[1]["carried"] <= 1024 and got[1]["then"] == "7", "connections are bounded (%s of 1024), and later ones are carried" % got[1]["carried"], got)
+    t.ok(got[2] in ("ConnectionResetError", "BrokenPipeError") and got[3] == "0{}", "another user's program is not heard", got)
+    t.eq(out(c, box, "ps -A -o comm | grep -c durward-network")[1], "4\n", "a process for each of three networks that have containers, and their keeper")
+    code, said = out(c, box, "podman run --rm -p 7001:1 app 2>&1; podman run --rm -p 1:1/sctp app 2>&1")
+    t.ok("port 7001 of the sandbox: Address already in use" in said and "sctp cannot be mapped" in said, "a port that is taken, and one of SCTP: refused in words", said)
+
+
+def networks(t, s, c, box):
+    """Networks of their own for containers."""
+    with open(os.path.join(durward.INSIDE, "networks.py"), "rb") as f:
+        c.write(box, "/tmp/networks.py", f.read())
+    out(c, box, "chmod 644 /tmp/networks.py")
+    t.part(names, t, c, box)
+    t.part(ports, t, c, box)
+    before = len(s.d.kinds("denied"))
+    code, said = out(c, box, "cd /tmp; python3 -m http.server 9876 >/dev/null 2>&1 & p=$!; until curl -s http://127.0.0.1:9876/ >/dev/null; do sleep 0.1; done; podman run --rm "
+                             "app sh -c 'for h in host.containers.internal:9876 host.docker.internal:9876 192.0.2.1; do curl -sS -m 5 http://$h/ 2>&1 | grep "
+                             "-e DOCTYPE -e Durward; done'; kill $p")
+    t.ok(said.count("DOCTYPE") == 2 and "Durward denied" in said and len(s.d.kinds("denied")) > before,
+         "the sandbox's own services are reached by its names; an address that no rule names is refused by the gate, and recorded", said)
+    code, said = out(c, box, "kill -9 $(pgrep -o -x durward-network); podman run --rm app curl -sS https://%s/anew; podman rm -fa -t 0 >/dev/null; podman network rm front back "
+                             "shut; ps -A -o comm | grep -c -e durward-net -e durward-health; grep -c ' 0A ' /proc/net/tcp" % HOST)
+    t.ok('"/anew"' in said and said.endswith("\n0\n2\n"), "the keeper of the networks begins anew with the next container, and nothing is left after the last", said)
 
 
 def pulled(t, s):
@@ -197,6 +256,8 @@ def as_root(t, s, c):
     t.part(attack, t, c, box)
     t.part(bubblewrap, t, c, box)
     t.part(containers, t, s, c, box)
+    if shutil.which("podman"):
+        t.part(networks, t, s, c, box)
     t.part(chromium, t, s, c, box)
     t.part(bounded, t, c)
     c.delete(box)

@@ -15,37 +15,58 @@ RUN mkdir -p /etc /root && chmod 1777 /tmp && echo 'root:x:0:0:root:/root:/bin/s
     echo 'hosts: files dns' >/etc/nsswitch.conf
 """
 
+# Both as the images that everybody knows: what their users give as a command may be options alone, or a configuration.
+REDIS_START = """#!/bin/sh
+case "${1:--}" in -*|*.conf) set -- redis-server "$@" ;; esac
+[ "$1" != redis-server ] || set -- "$@" --protected-mode no
+exec "$@"
+"""
+
 REDIS_FILE = """RUN mkdir -p /data && chmod 1777 /data
+COPY --chmod=755 start /usr/local/bin/docker-entrypoint.sh
 USER 999
 WORKDIR /data
 EXPOSE 6379
-CMD ["redis-server", "--save", "", "--protected-mode", "no"]
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["redis-server", "--save", ""]
 """
 
-# As the image that everybody knows: the account, its password and its database come by the environment, and the server says
-# twice that it is ready: first to itself alone, while these are made.
+# The account, its password and its database come by the environment, scripts of its users run once, and the server says twice
+# that it is ready: first to itself alone, while these are made.
 POSTGRES_START = """#!/bin/sh
 set -e
-export PGDATA=/var/lib/postgresql/data PGTZ=GMT TZ=GMT
-user=${POSTGRES_USER:-postgres}
+case "$1" in -*) set -- postgres "$@" ;; esac
+[ "$1" = postgres ] || exec "$@"
+if [ "$(id -u)" = 0 ]; then
+    exec /usr/bin/setpriv --reuid 999 --regid 999 --clear-groups "$0" "$@"
+fi
+export PGTZ=GMT TZ=GMT POSTGRES_USER="${POSTGRES_USER:-postgres}"
+export POSTGRES_DB="${POSTGRES_DB:-$POSTGRES_USER}"
 printf '%s' "${POSTGRES_PASSWORD:-postgres}" >/tmp/password
-initdb -U "$user" --pwfile=/tmp/password --auth-local=trust --auth-host=scram-sha-256 --no-sync --locale=C -E UTF8 >/dev/null
+initdb -U "$POSTGRES_USER" --pwfile=/tmp/password --auth-local=trust --auth-host=scram-sha-256 --no-sync --locale=C -E UTF8 >/dev/null
 rm /tmp/password
-printf "fsync=off\\nunix_socket_directories='/tmp'\\nshared_buffers=16MB\\nlog_timezone=GMT\\ntimezone=GMT\\n" >>"$PGDATA/postgresql.conf"
+echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
+printf "fsync=off\\nlisten_addresses='*'\\nshared_buffers=16MB\\nlog_timezone=GMT\\ntimezone=GMT\\n" >>"$PGDATA/postgresql.conf"
 pg_ctl -w -s start -o "-c listen_addresses=''"
-[ "${POSTGRES_DB:-$user}" = postgres ] || psql -q -h /tmp -U "$user" -d postgres -c "CREATE DATABASE \\"${POSTGRES_DB:-$user}\\""
+[ "$POSTGRES_DB" = postgres ] || psql -q -U "$POSTGRES_USER" -d postgres -c "CREATE DATABASE \\"$POSTGRES_DB\\""
+for file in /docker-entrypoint-initdb.d/*; do
+    case "$file" in
+    *.sh) "$file" ;;
+    *.sql) psql -v ON_ERROR_STOP=1 -q -U "$POSTGRES_USER" -d "$POSTGRES_DB" -f "$file" ;;
+    esac
+done
 pg_ctl -w -s -m fast stop
-[ "$1" != postgres ] || shift
-exec postgres -c 'listen_addresses=*' "$@"
+exec "$@"
 """
 
-POSTGRES_FILE = """RUN mkdir -p /var/lib/postgresql && chown 999:999 /var/lib/postgresql && \\
-    echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >>/etc/passwd
-ENV PATH=%(bin)s:/usr/bin:/bin PGHOST=/tmp
-COPY start /start
-USER 999
+POSTGRES_FILE = """RUN mkdir -p /var/lib/postgresql/data /var/run/postgresql /docker-entrypoint-initdb.d && \\
+    echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >>/etc/passwd && echo 'postgres:x:999:' >>/etc/group && \\
+    chown -R 999:999 /var/lib/postgresql /var/run/postgresql
+ENV PATH=%(bin)s:/usr/local/bin:/usr/bin:/bin PGDATA=/var/lib/postgresql/data
+COPY --chmod=755 start /usr/local/bin/docker-entrypoint.sh
 EXPOSE 5432
-ENTRYPOINT ["/bin/sh", "/start"]
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["postgres"]
 """
 
 
@@ -76,7 +97,7 @@ def postgres():
     programs = [os.path.join(home, "bin", n) for n in ("postgres", "initdb", "pg_ctl", "pg_isready", "psql")]
     modules = [os.path.join(home, "lib", n) for n in ("plpgsql.so", "dict_snowball.so")]
     share = tree("/usr/share/postgresql/" + os.path.basename(home))
-    return paths(*programs, *modules, more=[x for x in share if "/man/" not in x] + glob.glob("/usr/share/zoneinfo/Etc/UTC"))
+    return paths(*programs, *modules, "/bin/bash", "/usr/bin/setpriv", more=[x for x in share if "/man/" not in x] + glob.glob("/usr/share/zoneinfo/Etc/UTC"))
 
 
 def python():

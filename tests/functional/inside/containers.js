@@ -1,5 +1,6 @@
 // Testcontainers' example for Node: Redis and PostgreSQL, as inside/containers.py.
-const { GenericContainer, Wait } = require("testcontainers");
+const { PostgreSqlContainer } = require("@testcontainers/postgresql");
+const { RedisContainer } = require("@testcontainers/redis");
 const { createClient } = require("redis");
 const { Client } = require("pg");
 
@@ -11,18 +12,15 @@ async function asks(container) {
 }
 
 (async () => {
-    const redis = await new GenericContainer("localhost/redis:1").withNetworkMode("host")
-        .withWaitStrategy(Wait.forLogMessage("Ready to accept connections")).start();
-    const client = createClient({ url: `redis://${redis.getHost()}:6379` });
+    const redis = await new RedisContainer("localhost/redis:1").start();
+    const client = createClient({ url: redis.getConnectionUrl() });
     await client.connect();
     await client.set("key", "value");
     console.log("redis", await client.get("key"));
     client.destroy();
     await redis.stop();
-    const postgres = await new GenericContainer("localhost/postgres:1").withNetworkMode("host")
-        .withEnvironment({ POSTGRES_USER: "test", POSTGRES_PASSWORD: "test", POSTGRES_DB: "test" })
-        .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2)).start();
-    const sql = new Client({ host: postgres.getHost(), port: 5432, user: "test", password: "test", database: "test" });
+    const postgres = await new PostgreSqlContainer("localhost/postgres:1").start();
+    const sql = new Client({ connectionString: postgres.getConnectionUri() });
     await sql.connect();
     console.log("postgres", (await sql.query("select version()")).rows[0].version);
     await sql.end();

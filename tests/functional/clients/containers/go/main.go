@@ -8,13 +8,12 @@ import (
 	"io"
 	"log"
 
-	"github.com/docker/docker/api/types/container"
 	_ "github.com/lib/pq"
 	"github.com/redis/go-redis/v9"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/exec"
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
-	"github.com/testcontainers/testcontainers-go/wait"
+	tcredis "github.com/testcontainers/testcontainers-go/modules/redis"
 )
 
 func must(err error) {
@@ -23,19 +22,15 @@ func must(err error) {
 	}
 }
 
-// Containers have the sandbox's own network: a port is what it is inside.
-func hostNetwork(c *container.HostConfig) { c.NetworkMode = "host" }
-
 func redisAnswers(ctx context.Context) {
-	c, err := testcontainers.Run(ctx, "localhost/redis:1", testcontainers.WithHostConfigModifier(hostNetwork),
-		testcontainers.WithWaitStrategy(wait.ForLog("Ready to accept connections")))
+	c, err := tcredis.Run(ctx, "localhost/redis:1")
 	must(err)
 	defer func() { must(testcontainers.TerminateContainer(c)) }()
-	host, err := c.Host(ctx)
+	url, err := c.ConnectionString(ctx)
 	must(err)
-	port, err := c.MappedPort(ctx, "6379")
+	options, err := redis.ParseURL(url)
 	must(err)
-	client := redis.NewClient(&redis.Options{Addr: host + ":" + port.Port()})
+	client := redis.NewClient(options)
 	defer client.Close()
 	must(client.Set(ctx, "key", "value", 0).Err())
 	said, err := client.Get(ctx, "key").Result()
@@ -46,9 +41,7 @@ func redisAnswers(ctx context.Context) {
 func main() {
 	ctx := context.Background()
 	redisAnswers(ctx)
-	c, err := postgres.Run(ctx, "localhost/postgres:1", postgres.WithDatabase("test"), postgres.WithUsername("test"),
-		postgres.WithPassword("test"), testcontainers.WithHostConfigModifier(hostNetwork),
-		testcontainers.WithWaitStrategy(wait.ForLog("database system is ready to accept connections").WithOccurrence(2)))
+	c, err := postgres.Run(ctx, "localhost/postgres:1", postgres.BasicWaitStrategies())
 	must(err)
 	defer func() { must(testcontainers.TerminateContainer(c)) }()
 	url, err := c.ConnectionString(ctx, "sslmode=disable")

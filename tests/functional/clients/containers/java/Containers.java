@@ -1,40 +1,24 @@
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.ResultSet;
-import java.util.List;
 import org.testcontainers.containers.Container;
 import org.testcontainers.containers.GenericContainer;
 import org.testcontainers.containers.PostgreSQLContainer;
-import org.testcontainers.containers.wait.strategy.Wait;
 import org.testcontainers.utility.DockerImageName;
 import redis.clients.jedis.Jedis;
 
 /** Testcontainers' example for Java: Redis and PostgreSQL, as tests/functional/inside/containers.py. */
 public class Containers {
-    /** Containers have the sandbox's own network: a port is what it is inside. */
-    static class Postgres extends PostgreSQLContainer<Postgres> {
-        Postgres(String image) {
-            super(DockerImageName.parse(image).asCompatibleSubstituteFor("postgres"));
-            withNetworkMode("host");
-            setExposedPorts(List.of());
-        }
-
-        @Override
-        public Integer getMappedPort(int port) {
-            return port;
-        }
-    }
-
     public static void main(String[] args) throws Exception {
-        try (GenericContainer<?> redis = new GenericContainer<>("localhost/redis:1").withNetworkMode("host")
-                 .waitingFor(Wait.forLogMessage(".*Ready to accept connections.*", 1))) {
+        try (GenericContainer<?> redis = new GenericContainer<>("localhost/redis:1").withExposedPorts(6379)) {
             redis.start();
-            try (Jedis client = new Jedis(redis.getHost(), 6379)) {
+            try (Jedis client = new Jedis(redis.getHost(), redis.getMappedPort(6379))) {
                 client.set("key", "value");
                 System.out.println("redis " + client.get("key"));
             }
         }
-        try (Postgres postgres = new Postgres("localhost/postgres:1")) {
+        try (PostgreSQLContainer<?> postgres = new PostgreSQLContainer<>(
+                 DockerImageName.parse("localhost/postgres:1").asCompatibleSubstituteFor("postgres"))) {
             postgres.start();
             try (Connection c = DriverManager.getConnection(postgres.getJdbcUrl(), postgres.getUsername(), postgres.getPassword());
                  ResultSet r = c.createStatement().executeQuery("select version()")) {

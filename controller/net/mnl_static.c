@@ -1,6 +1,7 @@
-/* What controller/net asks of libmnl on behalf of the plugin, since the plugin is linked statically
- * and Debian has no archive of that library: a node has no library of ours. As libmnl's header has
- * it; messages are those of rtnetlink (rtnetlink(7)), and the answers of the kernel. */
+/* What controller/net asks of libmnl on behalf of programs that are linked statically, since Debian
+ * has no archive of that library: a node has no library of ours, and neither has a sandbox. As
+ * libmnl's header has it; messages are those of rtnetlink (rtnetlink(7)), and the answers of the
+ * kernel. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <stdlib.h>

@@ -93,3 +93,18 @@ bool json_member(struct json_walk *w, struct slice *key, struct slice *value)
     *key = (struct slice){at, (size_t)(w->p - at)};
     return json_next_is(w, ':') && json_value(w, value);
 }
+
+struct slice json_find(struct slice object, const char *name)
+{
+    struct json_walk w = {object.p, object.p + object.n};
+    struct slice key, value, got = {0};
+    if (!json_next_is(&w, '{') || json_next_is(&w, '}'))
+        return got;
+    do {
+        if (!json_member(&w, &key, &value))
+            return (struct slice){0};
+        if (slice_eq_str(key, name))
+            got = value;
+    } while (json_next_is(&w, ','));
+    return json_next_is(&w, '}') ? got : (struct slice){0};
+}

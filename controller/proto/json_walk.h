@@ -19,5 +19,7 @@ bool json_next_is(struct json_walk *w, char c);
 bool json_value(struct json_walk *w, struct slice *ret);
 /* Past a member: its key with its quotes, its value. */
 bool json_member(struct json_walk *w, struct slice *key, struct slice *value);
+/* The value of an object's member, whose name has its quotes; n 0: there is none. */
+struct slice json_find(struct slice object, const char *name);
 
 #endif

@@ -143,16 +143,23 @@ class Test:
 
 
 def _remove(folder):
-    """Directories that their owner shut (mode 000), too."""
+    """Directories that their owner shut (mode 000), too; with something mounted below it stays, for that is somebody else's."""
+    mounted = False
     for base, dirs, _ in os.walk(folder):
-        for name in dirs:
+        for name in list(dirs):
             path = os.path.join(base, name)
-            if not os.path.islink(path):
-                try:
-                    os.chmod(path, 0o700)
-                except OSError:
-                    pass
-    shutil.rmtree(folder, ignore_errors=True)
+            if os.path.islink(path):
+                continue
+            if os.path.ismount(path):
+                mounted = True
+                dirs.remove(name)
+                continue
+            try:
+                os.chmod(path, 0o700)
+            except OSError:
+                pass
+    if not mounted:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def clip(text, size=3000):

@@ -46,7 +46,7 @@ static void print_more(const struct rule *r, const struct budget *whole, const c
     if (names)
         printf("  searched:   for %s, which this host gets\n", names);
     if ((names || r->credential) && !r->tunnel)
-        printf("  ranges:     %s\n", r->ranges ? "Range passes" : "Range is left out");
+        printf("  ranges:     %s\n", r->ranges ? "Range passes" : "Range passes, made wider");
     if (r->budget)
         printf("  budget:     %s\n", budget_text(r->budget, text, sizeof text));
     if (whole)

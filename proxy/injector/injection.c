@@ -474,6 +474,15 @@ static bool prepare(struct injection *g)
     return !memory;
 }
 
+/* A part of a file, where its rule does not say that nothing is in it. */
+static int range_begin(struct injection *g)
+{
+    if (g->decided.rule->ranges)
+        return 0;
+    byte_range_read(&g->head, &g->range);
+    return g->range.name ? byte_range_widen(&g->range, &g->head, SCRUB_LONGEST) : 0;
+}
+
 void injection_start(struct injection *g, struct injection_request *r)
 {
     http_head_move(&g->head, &r->head);
@@ -499,6 +508,10 @@ void injection_start(struct injection *g, struct injection_request *r)
         return;
     }
     injection_taint_begin(g);
+    if (g->searched && range_begin(g) < 0) {
+        injection_deny(g, 431, "too_many_headers", "");
+        return;
+    }
     g->relay.capture_max = g->decided.rule->capture_body;
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
     g->blanks = r->blanks;

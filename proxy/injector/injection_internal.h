@@ -5,6 +5,7 @@
 #include "mcp_pins.h"
 #include "aws_upload.h"
 #include "placement.h"
+#include "byte_range.h"
 #include "body_buffer.h"
 #include "detector.h"
 #include "injection.h"
@@ -86,8 +87,10 @@ struct injection {
     const struct budget *tool_budget;      /* mcp: of the tool that is called; its policy's */
     struct mcp_reply *messages;            /* mcp: the reply is read by messages; or NULL */
     struct quota_part messages_held;
-    bool messages_whole; /* it is one, and its head is held until it is whole */
-    struct scrub *scrub; /* NULL: not searched */
+    bool messages_whole;     /* it is one, and its head is held until it is whole */
+    struct scrub *scrub;     /* NULL: not searched */
+    struct byte_range range; /* what part of a file was asked for, where a wider one is fetched */
+    struct byte_cut cut;     /* of the wider one's reply */
     uint64_t head_hits;
     struct scrub_frames frames;
     /* Large, and set up without clearing them whole: */

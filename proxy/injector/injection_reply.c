@@ -96,6 +96,22 @@ static bool take_messages(struct injection *g, const struct head *h)
     return ok;
 }
 
+/* A copy that says what was asked for. */
+static bool take_part(struct injection *g, const struct head *h)
+{
+    struct head cut;
+    bool ok = http_head_copy(&cut, h) == 0;
+    if (!ok) {
+        http_head_free(&cut);
+        return abandon(g, 503, "memory");
+    }
+    ok = byte_range_cut(&g->range, SCRUB_LONGEST, &cut, &g->cut) == 0;
+    g->relay.status = cut.status;
+    ok = ok ? pass_head(g, &cut) : abandon(g, 502, "upstream_protocol");
+    http_head_free(&cut);
+    return ok;
+}
+
 bool injection_take_reply(struct injection *g, const struct head *h)
 {
     if ((g->filled || g->scrub || injection_mcp(g)) && h->body != BODY_NONE &&
@@ -115,6 +131,8 @@ bool injection_take_reply(struct injection *g, const struct head *h)
         injection_capture_begin(g, h);
         return true;
     }
+    if (g->range.name)
+        return take_part(g, h);
     return injection_mcp_reads(g, h) ? take_messages(g, h) : pass_head(g, h);
 }
 
@@ -124,13 +142,19 @@ static void downstream_reply(void *self, const struct head *h)
         injection_take_reply(self, h);
 }
 
-static void pass_body(struct injection *g, struct slice s)
+static void pass_bytes(struct injection *g, struct slice s)
 {
     g->relay.down += s.n;
     if (!g->unsearched)
         relay_capture(&g->relay, BODY_REPLY, s.p, s.n);
     if (s.n > 0)
         g->relay.downstream.ops->data(g->relay.downstream.self, s.p, s.n);
+}
+
+/* Of a wider part only what was asked for. */
+static void pass_body(struct injection *g, struct slice s)
+{
+    pass_bytes(g, byte_cut_take(&g->cut, s));
 }
 
 static void downstream_data(void *self, const void *p, size_t n)
@@ -177,6 +201,7 @@ static int flush_scrub(struct injection *g)
     if (is_blocked(g))
         return 0;       /* downstream_end tells */
     pass_body(g, rest); /* the room for it was never given away */
+    pass_bytes(g, byte_cut_end(&g->cut));
     return 0;
 }
 
@@ -190,6 +215,9 @@ static void finish(struct injection *g)
     } else if (is_blocked(g)) {
         injection_end_record(g, RECORD_ABORTED, "secret_reflected");
         injection_tell_fail(g, 502, "secret_reflected");
+    } else if (g->cut.take > 0) { /* the origin said more than it had */
+        injection_end_record(g, RECORD_ABORTED, "upstream_protocol");
+        injection_tell_fail(g, 502, "upstream_protocol");
     } else {
         injection_end_record(g, RECORD_COMPLETED, "ok");
         injection_set_state(g, G_DONE);
@@ -367,7 +395,7 @@ static size_t downstream_room(void *self)
     if (g->messages)
         return budget_client_down_room(g->relay.budget_client, injection_mcp_room(g));
     size_t room = g->relay.downstream.ops->room(g->relay.downstream.self);
-    size_t held = g->scrub ? scrub_held(g->scrub) : 0;
+    size_t held = (g->scrub ? scrub_held(g->scrub) : 0) + g->cut.held;
     return room > held ? budget_client_down_room(g->relay.budget_client, room - held) : 0;
 }
 

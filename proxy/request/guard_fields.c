@@ -2,6 +2,7 @@
  * judged of them: what a condition reads and an inspection sees is what the origin will be sent. */
 #include "guard_internal.h"
 
+#include "byte_range.h"
 #include "condition.h"
 #include "field_name.h"
 #include "kube_rule.h"
@@ -125,14 +126,21 @@ static int ask_identity(struct head *h)
     return http_head_set(h, "accept-encoding", SLICE("identity"));
 }
 
+/* One plain part stays: the injector asks for it with a margin. */
+static void drop_ranges(struct head *h, const struct rule *rule)
+{
+    struct byte_range r;
+    byte_range_read(h, &r);
+    if (r.name == NULL || rule->n_captures || rule_read_again(rule))
+        byte_range_drop(h);
+}
+
 static int drop_beside_credential(struct head *h, const struct rule *rule)
 {
     if (!rule->cookies)
         http_head_remove(h, "cookie");
-    if (!rule->ranges) {
-        http_head_remove(h, "range");
-        http_head_remove(h, "if-range");
-    }
+    if (!rule->ranges)
+        drop_ranges(h, rule);
     if (rule->n_captures) /* Vault and OpenBao: the secret would lie where the token says */
         http_head_remove(h, "x-vault-wrap-ttl");
     return ask_identity(h);

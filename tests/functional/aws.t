@@ -25,7 +25,7 @@ CHUNKED = (0, 1, 65535, 65536, 65537, 5000000)
 KEY = "a/b c+d=e&f ~'(x)\u00e9"
 WANT = {"make": True, "put": True, "get": "hello", "meta": {"one": "1  2"}, "list": [KEY],
         "unsigned": True, "signed": True, "big": True, "presigned": "hello", "presigned put": "",
-        "presigned got": "presigned", "delete": True}
+        "presigned got": "presigned", "in parts": [True, 4], "delete": True}
 
 
 class Bucket:
@@ -57,7 +57,12 @@ class Bucket:
                        kind="application/xml")
         elif req.method in ("GET", "HEAD") and name in self.objects:
             body, meta = self.objects[name]
-            conn.reply(req, 200, body, meta, kind="text/plain")
+            part = re.match("bytes=([0-9]+)-([0-9]*)$", req.get("range", ""))
+            if part:
+                first, last = int(part[1]), min(int(part[2] or len(body)), len(body) - 1)
+                meta = meta + [("Content-Range", "bytes %d-%d/%d" % (first, last, len(body)))]
+                body = body[first:last + 1]
+            conn.reply(req, 206 if part else 200, body, meta, kind="text/plain")
         else:
             conn.reply(req, 200, b"<x/>", kind="application/xml")
 

@@ -2,9 +2,11 @@
 service's. One JSON line of what came of each step."""
 import json
 import sys
+import tempfile
 import urllib.request
 
 import boto3
+from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -34,6 +36,16 @@ def fetch(url, data=None):
         return r.read().decode()
 
 
+def in_parts(key):
+    """As download_file takes every file above 8 MB: parts at once, each written where it belongs."""
+    seen, to = [], tempfile.NamedTemporaryFile()
+    s3.meta.events.register("needs-retry.s3.GetObject", lambda response, **kw: seen.append(
+        response and response[0].status_code))
+    s3.download_file("bucket-one", key, to.name, Config=TransferConfig(multipart_threshold=1, multipart_chunksize=1 << 18))
+    with open(to.name, "rb") as f:
+        return [f.read() == BIG, seen.count(206)]
+
+
 s3 = s3_client()
 step("make", lambda: s3.create_bucket(
     Bucket="bucket-one") and True)
@@ -48,6 +60,7 @@ step("unsigned", lambda: s3_client(payload_signing_enabled=False).put_object(
 step("signed", lambda: s3_client(payload_signing_enabled=True).put_object(
     Bucket="bucket-one", Key="big2", Body=BIG) and True)
 step("big", lambda: s3.get_object(Bucket="bucket-one", Key="big2")["Body"].read() == BIG)
+step("in parts", lambda: in_parts("big2"))
 step("presigned", lambda: fetch(s3.generate_presigned_url(
     "get_object", Params={"Bucket": "bucket-one", "Key": "a/b c+d=e&f ~'(x)é",
                           "ResponseContentType": "text/x-y"})))

@@ -34,9 +34,37 @@ static bool lengthless(const struct head *h)
     return http_head_count(h, "content-length") == 0 || one_is(h, "content-length", "0");
 }
 
+/* An offer that its client does without where nobody takes it: HTTP/2 or TLS on a connection in
+ * clear (RFC 7540 3.2, RFC 2817). Java's client makes the one, Apache's the other, with each
+ * request. */
+static bool is_offer(struct slice protocol)
+{
+    return slice_ieq_str(protocol, "h2c") || slice_istarts(protocol, SLICE("TLS/"));
+}
+
+static bool only_offers(const struct head *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        struct slice v = h->fields[i].value;
+        if (!slice_eq_str(h->fields[i].name, "upgrade"))
+            continue;
+        for (ssize_t comma = 0; comma >= 0;) {
+            comma = slice_find(v, ',');
+            size_t n = comma < 0 ? v.n : (size_t)comma;
+            if (!is_offer(slice_trim((struct slice){v.p, n})))
+                return false;
+            if (comma >= 0)
+                v = (struct slice){v.p + n + 1, v.n - n - 1};
+        }
+    }
+    return true;
+}
+
 int upgrade_check_request(struct head *h, bool option, struct refusal *why)
 {
     size_t n = http_head_count(h, "upgrade");
+    if (n > 0 && only_offers(h)) /* RFC 9110 7.8: a server may take no notice */
+        return 0;
     if (n == 0)
         return option ? refuse(why, 400, "upgrade") : 0;
     if (!one_is(h, "upgrade", "websocket"))

@@ -86,7 +86,9 @@ static int on_complete(http_parser *hp)
     return r->skip_body ? 1 : 0;
 }
 
-static void run(struct reading *r, http_parser *hp, enum http_parser_type type, struct slice raw)
+/* before: what stands in for the beginning of the head, or empty */
+static void run(struct reading *r, http_parser *hp, enum http_parser_type type, struct slice before,
+                struct slice raw)
 {
     http_parser_settings s;
     http_parser_settings_init(&s);
@@ -96,6 +98,8 @@ static void run(struct reading *r, http_parser *hp, enum http_parser_type type, 
     s.on_headers_complete = on_complete;
     http_parser_init(hp, type);
     hp->data = r;
+    if (before.n)
+        http_parser_execute(hp, &s, before.p, before.n);
     http_parser_execute(hp, &s, raw.p, raw.n);
     enum http_errno e = HTTP_PARSER_ERRNO(hp);
     if (e != HPE_OK && e != HPE_PAUSED)
@@ -120,6 +124,12 @@ static bool framing_agrees(const struct head *h, const http_parser *hp)
            hp->content_length == v;
 }
 
+/* It is older than these, and reads what follows them as it does behind any other. */
+static bool is_newer(struct slice method)
+{
+    return slice_eq(method, SLICE("QUERY")) || slice_eq(method, SLICE("LIST"));
+}
+
 bool http1_parser_knows(struct slice method)
 {
 #define KNOWN(number, name, text)    \
@@ -127,17 +137,20 @@ bool http1_parser_knows(struct slice method)
         return true;
     HTTP_METHOD_MAP(KNOWN)
 #undef KNOWN
-    return false;
+    return is_newer(method);
 }
 
 bool http1_parser_agrees_request(const struct head *h, struct slice raw)
 {
     struct reading r = {.h = h};
     http_parser hp;
-    run(&r, &hp, HTTP_REQUEST, raw);
+    bool newer = is_newer(h->method) && raw.n > h->method.n;
+    struct slice as = newer ? SLICE("GET") : SLICE(""),
+                 rest = newer ? (struct slice){raw.p + h->method.n, raw.n - h->method.n} : raw;
+    run(&r, &hp, HTTP_REQUEST, as, rest);
     if (r.differs || r.url != h->target.n || hp.http_major != 1 || hp.http_minor != h->minor)
         return false;
-    if (!slice_eq_str(h->method, http_method_str((enum http_method)hp.method)))
+    if (!slice_eq_str(newer ? as : h->method, http_method_str((enum http_method)hp.method)))
         return false;
     return framing_agrees(h, &hp);
 }
@@ -146,7 +159,7 @@ bool http1_parser_agrees_reply(const struct head *h, struct slice raw, struct sl
 {
     struct reading r = {.h = h, .skip_body = slice_eq(method, SLICE("HEAD"))};
     http_parser hp;
-    run(&r, &hp, HTTP_RESPONSE, raw);
+    run(&r, &hp, HTTP_RESPONSE, SLICE(""), raw);
     if (r.differs || hp.http_major != 1 || hp.http_minor != h->minor || hp.status_code != h->status)
         return false;
     return framing_agrees(h, &hp);

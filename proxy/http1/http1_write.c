@@ -80,8 +80,8 @@ static bool may_have_body(struct slice method)
 
 bool http1_expects_body(struct slice method)
 {
-    static const char *const with[] = {"POST",      "PUT",    "PATCH",  "PROPFIND",
-                                       "PROPPATCH", "REPORT", "SEARCH", "LOCK"};
+    static const char *const with[] = {"POST",   "PUT",    "PATCH", "PROPFIND", "PROPPATCH",
+                                       "REPORT", "SEARCH", "LOCK",  "MERGE",    "CHECKOUT"};
     for (size_t i = 0; i < ARRAY_LEN(with); i++)
         if (slice_eq_str(method, with[i]))
             return true;

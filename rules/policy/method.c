@@ -2,12 +2,12 @@
  * that only read. */
 #include "method.h"
 
-/* RFC 9110, 5789, the QUERY method, 4918 (WebDAV), 3253 (REPORT), 5323 (SEARCH), 4791 (MKCALENDAR)
- */
+/* RFC 9110, 5789, the QUERY method, 4918 (WebDAV), 3253 (REPORT; MERGE, MKACTIVITY and CHECKOUT, by
+ * which Subversion commits), 5323 (SEARCH), 4791 (MKCALENDAR), 3744 (ACL); LIST is Vault's */
 static const char *const names[METHOD_COUNT] = {
-    "GET",    "HEAD",     "OPTIONS",   "POST",       "PUT",   "PATCH", "DELETE",
-    "QUERY",  "PROPFIND", "PROPPATCH", "MKCOL",      "COPY",  "MOVE",  "LOCK",
-    "UNLOCK", "REPORT",   "SEARCH",    "MKCALENDAR", "PURGE",
+    "GET",      "HEAD",       "OPTIONS", "POST",  "PUT",        "PATCH",    "DELETE", "QUERY",
+    "PROPFIND", "PROPPATCH",  "MKCOL",   "COPY",  "MOVE",       "LOCK",     "UNLOCK", "REPORT",
+    "SEARCH",   "MKCALENDAR", "PURGE",   "MERGE", "MKACTIVITY", "CHECKOUT", "LIST",   "ACL",
 };
 
 static const char *const verbs[VERB_COUNT] = {"fetch",   "push", "exec", "shell",

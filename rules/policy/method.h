@@ -5,13 +5,15 @@
 
 #include "slice.h"
 
-enum { METHOD_COUNT = 19 };
+enum { METHOD_COUNT = 24 };
 
 #define METHODS_ALL ((1u << METHOD_COUNT) - 1)
 
 /* Verbs of brokers, in lower case: what one asks of a server that speaks no HTTP. They stand above
  * the methods and are none: a site has one scheme, and so either methods or verbs. */
-enum { VERB_FIRST = 20, VERB_COUNT = 7 };
+enum { VERB_FIRST = 24, VERB_COUNT = 7 };
+/* the last bit stands for every other method (METHODS_ANY) */
+_Static_assert((int)METHOD_COUNT <= (int)VERB_FIRST && VERB_FIRST + VERB_COUNT <= 31, "32 bits");
 #define VERBS_ALL (((1u << VERB_COUNT) - 1) << VERB_FIRST)
 
 /* A single bit, or 0 when the method is not on the list. */

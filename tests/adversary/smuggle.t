@@ -90,8 +90,6 @@ REFUSED = {  # name: (bytes with {H} for the host, statuses)
     "asterisk GET": (b"GET * HTTP/1.1\r\nHost: {H}\r\n\r\n", (400,)),
     "authority form GET": (b"GET {H}:443 HTTP/1.1\r\nHost: {H}\r\n\r\n", (400,)),
     "PRI": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 405, 505)),
-    "h2c": (b"GET /p HTTP/1.1\r\nHost: {H}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-            b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n", (501,)),
     "absolute form": (b"GET https://{H}/p HTTP/1.1\r\nHost: {H}\r\n\r\n", (400, 421)),
 }
 

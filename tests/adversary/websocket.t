@@ -100,9 +100,6 @@ class Evil:
 # ---- B17: what is no upgrade ----
 
 B17 = {  # name: (head or None, fields, status, code)
-    "h2c where a WebSocket may be": (
-        None, "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
-        501, "upgrade"),
     "two protocols": (None, CONN + "Upgrade: websocket, h2c\r\n" + V13 + KEY, 501, "upgrade"),
     "two Upgrade fields": (None, CONN + UP + "Upgrade: h2c\r\n" + V13 + KEY, 501, "upgrade"),
     "no key": (None, CONN + UP + V13, 400, "upgrade"),
@@ -245,7 +242,7 @@ def client_faults(box, o, run, t, d):
                  "C20 %s: %s is closed with %d" % (host, got["name"], code), str(got))
         for i, (name, (x, code)) in enumerate(CLIENT_FAULTS.items()):
             part = [(1, False, b"a")] if name == "a message in a message" else []
-            tap.wait_for(lambda p="/f-%d" % i, n=len(part): len(unmask_safe(o[host].evil.got.get(p, b""))) > 1 + n, 3)
+            tap.wait_for(lambda p="/f-%d" % i, n=len(part): len(unmask_safe(o[host].evil.got.get(p, b""))) > 1 + n, 10)
             seen = unmask_safe(o[host].evil.got.get("/f-%d" % i, b""))
             t.eq(seen, [(1, True, b"before")] + part + [(8, True, code.to_bytes(2, "big"))],
                  "C20 %s: %s: the origin sees what was right, and a close frame" % (host, name))

@@ -21,8 +21,8 @@ static void require(bool right)
 static void check_head(const struct head *h)
 {
     require(http1_is_token(h->method) && h->target.n > 0 && h->minor <= 1);
-    bool upgrade = http_head_count(h, "upgrade") > 0;
-    require(h->n <= limits.headers && upgrade == (h->upgrade == UPGRADE_WEBSOCKET));
+    bool upgrade = h->upgrade == UPGRADE_WEBSOCKET;
+    require(h->n <= limits.headers && (!upgrade || http_head_count(h, "upgrade") == 1));
     require(upgrade == (h->body == BODY_TUNNEL));
     require(!upgrade || (h->minor == 1 && slice_eq(h->method, SLICE("GET"))));
     require(http_head_count(h, "host") == 1 || h->minor == 0);
@@ -31,6 +31,8 @@ static void check_head(const struct head *h)
         struct slice name = h->fields[i].name, value = h->fields[i].value;
         require(http1_is_token(name) && http1_is_value(value));
         require(slice_eq(slice_trim(value), value));
+        require(upgrade || !slice_eq_str(name, "upgrade") || slice_istarts(value, SLICE("h2c")) ||
+                slice_istarts(value, SLICE("tls/"))); /* offers are passed over */
         for (size_t k = 0; k < name.n; k++)
             require(ascii_lower(name.p[k]) == name.p[k]);
     }
@@ -52,6 +54,7 @@ static void write_again(struct head *h)
     require(slice_find(h->path, '\\') < 0);
     require(authority_parse(&a, SCHEME_HTTPS, SLICE("fuzz.example")) == 0);
     guard_clean_request(h);
+    require(http_head_count(h, "upgrade") == 0);
     buf_init(&b, 65536);
     require(http1_write_request(&b, h, &a) == 0);
     require(http1_head_end(buf_slice(&b), 65536, &scanned) == (ssize_t)buf_len(&b));

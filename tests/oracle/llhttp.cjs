@@ -119,6 +119,11 @@ function asSent(m) {
     Buffer.from(encoded(m.data.subarray(0, end).toString('latin1')), 'latin1'), m.data.subarray(end)]);
 }
 
+function onlyOffers(fields) {
+  const values = fields.filter((_, i) => i % 2 && fields[i - 1].toLowerCase() === 'upgrade');
+  return values.length > 0 && values.join(',').split(',').every((v) => /^\s*(h2c|tls\/.*)\s*$/i.test(v));
+}
+
 function differs(m, ours) {
   const t = theirs(m.kind, asSent(m));
   if (!t.headers) return `refused: ${t.error || 'no head'}`;
@@ -135,7 +140,9 @@ function differs(m, ours) {
     if (name !== text(ours.fields[i].name)) return `field name ${JSON.stringify(name)}`;
     if (value !== text(ours.fields[i].value)) return `value ${JSON.stringify(value)}`;
   }
-  // a WebSocket handshake is an upgrade to both; whatever else is one to llhttp alone is a finding
+  // a WebSocket handshake is an upgrade to both; an offer that we pass over goes nowhere (B17); whatever else is one to llhttp
+  // alone is a finding
+  if (m.kind === 'q' && t.upgrade && !ours.upgrade && onlyOffers(t.fields)) return null;
   if (t.upgrade || ours.upgrade)
     return m.kind === 'q' && (t.method === 'CONNECT' || (t.upgrade && ours.upgrade)) ? null : 'upgrade';
   if (ours.failed) return null; // we refuse it in the body

@@ -278,12 +278,12 @@ static void test_upgrade_expect(void)
         OK("keep-alive", GET("Connection: keep-alive, x-mine\r\n")),
         OK("100-continue", POST("Content-Length: 1\r\nExpect: 100-Continue\r\n")),
         OK("connection: authorization", GET("Connection: authorization\r\nAuthorization: x\r\n")),
-        V("h2c",
-          GET("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-              "HTTP2-Settings: AAMAAABkAAQAAP__\r\n"),
-          501, "upgrade"),
+        OK("h2c", GET("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                      "HTTP2-Settings: AAMAAABkAAQAAP__\r\n")),
         V("websocket", GET("Connection: upgrade\r\nUpgrade: websocket\r\n"), 400, "upgrade"),
-        V("Upgrade alone", GET("Upgrade: h2c\r\n"), 501, "upgrade"),
+        V("Upgrade alone", GET("Upgrade: x\r\n"), 501, "upgrade"),
+        OK("offers", GET("Connection: upgrade\r\nUpgrade: h2c, tls/1.3\r\n")),
+        V("an offer and something else", GET("Upgrade: h2c, x\r\n"), 501, "upgrade"),
         V("Connection: upgrade alone", GET("Connection: upgrade\r\n"), 400, "upgrade"),
         V("hidden in a list", GET("Connection: close ,\tUPGRADE ,\r\n"), 400, "upgrade"),
         V("other expectation", POST("Content-Length: 1\r\nExpect: x\r\n"), 417, "expect"),

@@ -349,7 +349,7 @@ ROWS = [
         twin=path("/x?a=%23&b=~!$'()*,")),
     Row("A24", "the method is a token on a list",
         *[Case(m, http(m + " / HTTP/1.1\r\nHost: {P}\r\n\r\n"), 405, "method")
-          for m in ("TRACE", "TRACK", "get", "Get", "FOO", "DEBUG", "GETS", "MKACTIVITY", "X-GET", "SOURCE")],
+          for m in ("TRACE", "TRACK", "get", "Get", "FOO", "DEBUG", "GETS", "BIND", "M-SEARCH", "X-GET", "SOURCE")],
         *[Case(repr(m), http(m + " / HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400, "bad_request_line")
           for m in ("G\x01T", "GE,T", "G@T", "", "GET\t", "\"GET\"", "G\xc9T", "GET:")],
         Case("HAProxy's prefix", http("GET /admin? HTTP/1.1 /static HTTP/1.1\r\nHost: {P}\r\n\r\n"),

@@ -340,10 +340,13 @@ ROWS = [
              "early_data"), twin=connect(PLAIN + ":443")),
     Row("B17", "no tunnel past the proxy: Upgrade, h2c, prior knowledge",
         Sweep("Upgrade", [(u, get(fields=UPGRADE % u), 501, "upgrade") for u in (
-            "h2c", "HTTP/2.0", "TLS/1.0", "h2", "foo", "irc/6.9")]),
-        Case("h2c with settings", get(fields="Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-                                      "HTTP2-Settings: AAMAAABkAAQAAP__\r\n"), 501, "upgrade"),
-        Case("Upgrade without Connection", get(fields="Upgrade: h2c\r\n"), 501, "upgrade"),
+            "HTTP/2.0", "h2", "foo", "irc/6.9", "h2c, foo", "h2c, websocket", "websocket, h2c", "h2c,", ",", "TLS", "xTLS/1.0")]),
+        Sweep("offers are not taken, and go nowhere", [
+            (f,) + arrives(without("upgrade", "http2-settings", "connection"), get(fields=f)) for f in (
+                UPGRADE % "h2c", UPGRADE % "H2C", UPGRADE % "TLS/1.0", UPGRADE % "TLS/1.2, TLS/1.3", UPGRADE % "h2c" + "Upgrade: TLS/1.2\r\n",
+                "Upgrade: h2c\r\n", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n")],
+            event="completed"),
+        Case("Upgrade without Connection", get(fields="Upgrade: foo\r\n"), 501, "upgrade"),
         Case("Connection: upgrade alone", get(fields="Connection: upgrade\r\n"), 400, "upgrade"),
         Case("prior knowledge", forward("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 400, "h2c")),
     Row("B18", "a switch that nobody asked for",

@@ -257,6 +257,12 @@ static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, 
     struct http2_server *s = arg;
     struct http2_stream *st = stream_of(s, f->hd.stream_id);
     s->block_at = 0;
+    /* Go's gRPC says goodbye with the highest number there is, as if it were of a stream of ours.
+     * nghttp2 ends the connection for it; its client has done nothing wrong. */
+    if (f->hd.type == NGHTTP2_GOAWAY && f->goaway.error_code == NGHTTP2_NO_ERROR) {
+        s->told = true;
+        return 0;
+    }
     if (error == NGHTTP2_ERR_REFUSED_STREAM) {
         charge(s, "streams beyond the limit");
         return 0;

@@ -76,6 +76,8 @@ def main(t):
     t.part(compressed, t, box, python, packed, outputs)
     scan.scan_sandbox(t, box, s.scanner)
     outputs.append(box.close()[1])
+    denied = {(x["code"], x.get("detail")) for x in s.d.kinds("denied") if x["code"] != "no_rule"}
+    t.ok(not denied, "nothing was refused but what no rule allows", *map(str, sorted(denied, key=str)))
     s.d.check_pairs(t, [sum(x["event"] == "call" for x in p.lines)
                         for p in list(servers.values()) + [packed]], "gRPC", exact=False)
     s.clean(outputs, "gRPC")

@@ -49,6 +49,30 @@ static void frame(struct bed *b, unsigned type, unsigned flags, uint32_t stream,
     send_all(b, body, n);
 }
 
+/* Go's gRPC names the highest stream there is when it goes: that is a goodbye. With an error, or on
+ * a stream, it is none. */
+static void test_goodbye(void)
+{
+    static const unsigned char last[8] = {0x7f, 0xff, 0xff, 0xff},
+                               error[8] = {0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1};
+    struct bed *b = open_bed(false);
+    int32_t id = get(b, "/x");
+    body_buffer(b, 10);
+    CU_ASSERT(b->answers[id].status == 200);
+    frame(b, NGHTTP2_GOAWAY, 0, 0, last, sizeof last);
+    body_buffer(b, 20);
+    CU_ASSERT(b->breaches == 0 && b->shared->used == 0);
+    close_bed(b);
+    b = open_bed(false);
+    id = get(b, "/x");
+    body_buffer(b, 10);
+    CU_ASSERT(b->answers[id].status == 200 && b->breaches == 0);
+    frame(b, NGHTTP2_GOAWAY, 0, 0, error, sizeof error);
+    body_buffer(b, 20);
+    CU_ASSERT(b->breaches > 0);
+    close_bed(b);
+}
+
 static void test_rapid_reset(void)
 {
     struct bed *b = open_bed(false);
@@ -214,6 +238,7 @@ static void test_malformed(void)
 void suite_http2_floods(void)
 {
     CU_pSuite s = CU_add_suite("http2_floods", setup, teardown);
+    CU_add_test(s, "a goodbye of Go's gRPC", test_goodbye);
     CU_add_test(s, "rapid reset (B30)", test_rapid_reset);
     CU_add_test(s, "a sandbox at fault is slowed, then one connection ends (B30)", test_pauses);
     CU_add_test(s, "floods of frames (B30)", test_frame_floods);

@@ -17,6 +17,7 @@ struct wish {
     uint32_t methods; /* bits of rules/policy/method.h */
     uint64_t count;
     bool gone; /* merged into another */
+    bool rest; /* the path went on with an empty segment, which a rule names by "**" alone */
 };
 
 struct suggest {
@@ -144,6 +145,7 @@ static void unite(struct suggest *s)
             continue;
         }
         into->methods |= w->methods;
+        into->rest |= w->rest;
         into->count += w->count;
         wish_done(w);
         *w = (struct wish){0};
@@ -223,7 +225,8 @@ static void widen_all(struct suggest *s)
 static json_t *rule_of(const struct wish *w)
 {
     json_t *rule = json_object(), *methods = json_array();
-    json_object_set_new(rule, "allow", json_sprintf("%s%s", w->host, w->path));
+    json_object_set_new(rule, "allow",
+                        json_sprintf("%s%s%s", w->host, w->path, w->rest ? "/**" : ""));
     for (unsigned i = 0; method_name(i); i++)
         if (w->methods & 1u << i)
             json_array_append_new(methods, json_string(method_name(i)));
@@ -242,9 +245,19 @@ static bool covered(const struct suggest *s, size_t i)
            (i + 1 < s->n && same_host(&s->at[i + 1], &s->at[i]));
 }
 
+static void cut_empty(struct wish *w)
+{
+    char *empty = strstr(w->path, "//");
+    if (empty)
+        *empty = 0;
+    w->rest = empty != NULL;
+}
+
 json_t *suggest_rules(struct suggest *s)
 {
     json_t *list = json_array();
+    for (size_t i = 0; i < s->n; i++)
+        cut_empty(&s->at[i]);
     unite(s);
     for (size_t i = 0; i < s->n; i++) /* a path with a '*' of its own cannot be written as a rule */
         if (literal_star(&s->at[i]))

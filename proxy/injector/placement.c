@@ -413,7 +413,7 @@ static int mark_path(const struct placement *f, struct head *h, struct slice val
         return 0;
     buf_clear(out);
     if (replace_in(f, out, h->path, ESC_PATH, value) < 0 ||
-        path_check(buf_slice(out), &why) < 0) /* a secret of dots would be another path */
+        path_check_asked(buf_slice(out), &why) < 0) /* a secret of dots would be another path */
         return -1;
     return http_head_set_path(h, buf_slice(out));
 }

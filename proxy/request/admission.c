@@ -25,7 +25,7 @@ static const char *check_method(struct candidate *c)
 static const char *check_path(struct candidate *c)
 {
     const char *why;
-    bool bad = c->head->form == TARGET_ASTERISK || path_check(c->head->path, &why) < 0;
+    bool bad = c->head->form == TARGET_ASTERISK || path_check_asked(c->head->path, &why) < 0;
     return bad ? "path_ambiguous" : NULL;
 }
 
@@ -39,6 +39,15 @@ static const char *check_policy(struct candidate *c)
         return d->code;
     c->found->by_injector = policy_by_injector(q->policy, d->rule, q->authority);
     return NULL;
+}
+
+/* What is asked of the body goes by the path, and an origin may read that without its empty
+ * segments. */
+static const char *check_segments(struct candidate *c)
+{
+    const struct rule *r = rule_of(c);
+    bool by_path = r->inspection || r->kubernetes;
+    return by_path && path_has_empty(c->head->path) ? "path_ambiguous" : NULL;
 }
 
 /* In clear to us is not what a tunnel is for. */
@@ -120,11 +129,11 @@ static const struct {
     const char *(*refuses)(struct candidate *c); /* NULL: no */
     unsigned status;
 } list[] = {
-    {check_method, 405},      {check_path, 400},      {check_policy, 403},
-    {check_tunnel, 403},      {check_fields, 431},    {check_conditions, 403},
-    {check_destination, 403}, {check_plaintext, 403}, {check_signed_target, 400},
-    {check_override, 403},    {check_upgrade, 403},   {check_own, 403},
-    {check_foreign, 403},     {check_edits, 431},
+    {check_method, 405},        {check_path, 400},        {check_policy, 403},
+    {check_segments, 400},      {check_tunnel, 403},      {check_fields, 431},
+    {check_conditions, 403},    {check_destination, 403}, {check_plaintext, 403},
+    {check_signed_target, 400}, {check_override, 403},    {check_upgrade, 403},
+    {check_own, 403},           {check_foreign, 403},     {check_edits, 431},
 };
 
 int admission_check(const struct admission_request *q, struct head *h, struct admission *ret)

@@ -281,7 +281,8 @@ void path_readings_free(struct path_readings *r)
     r->large = NULL;
 }
 
-static const char *bad_byte(struct slice path, size_t i)
+/* empty: a segment may be empty, but for the first: "//a" may be read as a host's name. */
+static const char *bad_byte(struct slice path, size_t i, bool empty)
 {
     unsigned char c = (unsigned char)path.p[i];
     if (c <= 0x20 || c == 0x7f)
@@ -294,7 +295,7 @@ static const char *bad_byte(struct slice path, size_t i)
         return "a query in the path";
     if (c == '\\')
         return "a backslash in the path";
-    if (c == '/' && i > 0 && path.p[i - 1] == '/')
+    if (c == '/' && i > 0 && path.p[i - 1] == '/' && (i == 1 || !empty))
         return "an empty segment in the path";
     if (c != '%')
         return NULL;
@@ -340,7 +341,7 @@ static const char *bad_fold(const char *p, size_t n)
     return NULL;
 }
 
-int path_check(struct slice path, const char **why)
+static int check(struct slice path, bool empty, const char **why)
 {
     enum { ON_STACK = 2048 };
     *why = NULL;
@@ -350,7 +351,7 @@ int path_check(struct slice path, const char **why)
     }
     bool fold = false;
     for (size_t i = 0; i < path.n && !*why; i++) {
-        *why = bad_byte(path, i);
+        *why = bad_byte(path, i, empty);
         fold = fold || path.p[i] == '%' || (path.p[i] == '.' && path.p[i - 1] == '/');
     }
     if (*why || !fold)
@@ -364,4 +365,19 @@ int path_check(struct slice path, const char **why)
     if (to != small)
         free(to);
     return *why ? -1 : 0;
+}
+
+int path_check(struct slice path, const char **why)
+{
+    return check(path, false, why);
+}
+
+int path_check_asked(struct slice path, const char **why)
+{
+    return check(path, true, why);
+}
+
+bool path_has_empty(struct slice path)
+{
+    return slice_find_slice(path, SLICE("//")) >= 0;
 }

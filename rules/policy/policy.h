@@ -309,7 +309,12 @@ bool policy_injects(const struct policy *p, const struct policy_request *r, cons
 
 /* 0 when the path has nothing ambiguous (dot segments however encoded, "//", backslash, control or
  * high bytes, "#", a broken percent escape, %00, ";" before a dot segment); else -1 with a constant
- * reason in *why. Every request path passes here before a decision (attacks A18-A23). */
+ * reason in *why: a pattern's path, and one that is named beside a request's. */
 int path_check(struct slice path, const char **why);
+/* The same of a request's own path, which passes here before a decision (attacks A18-A23). Behind
+ * its first segment it may have empty ones ("/web/https://example.com/"). Allows match them only by
+ * "**", which names the path without them as well, and what restricts matches without them. */
+int path_check_asked(struct slice path, const char **why);
+bool path_has_empty(struct slice path);
 
 #endif

@@ -163,7 +163,8 @@ void policy_decide(const struct policy *p, const struct policy_request *r, struc
     w.n_sites = policy_image_sites(w.x, r->authority, w.sites);
     if (w.n_sites == 0)
         return;
-    if (path_check(r->path, &why) < 0) {
+    bool http = scheme_is_http(r->authority->scheme); /* a repository's path has one spelling */
+    if ((http ? path_check_asked : path_check)(r->path, &why) < 0) {
         ret->code = "path_ambiguous";
         return;
     }

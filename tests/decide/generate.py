@@ -106,6 +106,9 @@ class Chance:
                 found += self.one((";", ";x=1", ".", "%20", "%2e", "%3Bx", "..", "%2520", ";a.", ".;"))
         if self.in_(6):
             found += self.one(("/", "%2f", "%3fx", "%23x", "%3Fx/y", "/;x", "/%20", "%2f%2f"))
+        if self.in_(20):
+            at = found.find("/", self.r.randrange(len(found)))
+            found = found[:at] + "/" + found[at:] if at >= 0 else found + "//x"
         if self.in_(60):
             found += self.one(("//", "%00", "/..", "/%2e%2e/a", "\\", "%5c", "%0a", "%", "%zz", "/.;x", "%2f..", "%25zz"))
         return found

@@ -28,7 +28,7 @@ def decoded(path):
 
 @functools.lru_cache(1 << 16)
 def ambiguous(path):
-    if not path.startswith("/") or "//" in path or re.search("%(?![0-9A-Fa-f]{2})", path):
+    if not path.startswith("/") or path.startswith("//") or re.search("%(?![0-9A-Fa-f]{2})", path):
         return True
     if re.search(r"[^!-~]|[#?\\]", path):
         return True
@@ -64,10 +64,8 @@ def read(path, split, trim, parameters):
         parts = [p.partition(";")[0] for p in parts]
     if trim:
         parts = [p.rstrip(". ") for p in parts]
-    if trim or split:
-        last = parts[-1:] if not trim else []  # a slash at the end is there until it is left out
-        parts = [p for p in parts[:len(parts) - len(last)] if p] + last
-    return parts or [""]
+    last = parts[-1:] if not trim else []  # a slash at the end is there until it is left out
+    return [p for p in parts[:len(parts) - len(last)] if p] + last or [""]
 
 
 @functools.lru_cache(1 << 16)
@@ -328,6 +326,8 @@ class Policy:
         if a.verdict == "deny":
             return a
         said = a.rule.said
+        if "//" in q.path and ("graphql" in said or "mcp" in said):
+            return Answer("deny", "path_ambiguous", a.rules)
         code = asked_of_query(said, q) or asked_of_fields(said, q)
         if code is None and a.matters and names_method(q.query):
             code = "method_override"

@@ -252,6 +252,8 @@ def suggestions(t, s, gate):
     for i in range(5):
         gate.get("api.github.com", "/orgs/o%d/members" % i)
     gate.get("api.github.com", "/orgs/o1/members", method="POST")
+    for page in ("https://a.example/x", "https://b.example/"):
+        gate.get("api.github.com", "/read/" + page)
     for host in PROBES:
         gate.connect(host + ":443")
     gate.connect("new.example.org:8443")
@@ -260,6 +262,7 @@ def suggestions(t, s, gate):
     got = {x["rule"]["allow"]: x["rule"].get("methods") for x in json.loads(r.stdout or "[]")}
     t.ok(got.get("api.github.com/orgs/*/members") == ["GET", "POST"] and
          "new.example.org:8443" in got, "audit suggest: the smallest rules", r.stdout, r.stderr)
+    t.eq(got.get("api.github.com/read/https:/**"), ["GET"], "of a path with an empty segment what a rule can say") or t.diag(r.stdout)
     t.ok(not any("gists" in x for x in got), "nothing that a deny rule refused", r.stdout)
     t.ok(not any(p in x for p in PROBES for x in got), "nothing that Durward itself asks for", r.stdout)
     r = d.command("audit", "suggest", d.audit_dir)

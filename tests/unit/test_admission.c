@@ -22,6 +22,7 @@ static const char rules[] =
     "{'allow':'edited.example/**','with':{'bearer':'k'},"
     "'set_headers':{'X-Session-Mark':'ghp_0123456789abcdefghijABCDEFGHIJ012345','X-More':'1'}},"
     "{'allow':'ws.example','websocket':true},"
+    "{'allow':'graphql.example','graphql':'read-only'},"
     "{'ask':'asked.example'}]}";
 
 enum { R_CLEAR = 6, FIELDS_FULL = HEAD_FIELDS_MAX };
@@ -144,6 +145,10 @@ static void test_each(void)
     SAYS(400, "path_ambiguous", s->method = "OPTIONS", s->target = "*");
     SAYS(403, "no_rule", s->host = "b.example");
     SAYS(403, "denied_by_rule", s->target = "/secret/x");
+    SAYS(200, "ok", s->target = "/x//y");
+    SAYS(403, "denied_by_rule", s->target = "/secret//x");
+    SAYS(200, "ok", s->host = "graphql.example");
+    SAYS(400, "path_ambiguous", s->host = "graphql.example", s->target = "/x//y");
     SAYS(403, "tunnel", s->host = "tunnel.example");
     SAYS(200, "ok", s->host = "tunnel.example", s->as_tunnel = true);
     SAYS(431, "too_many_headers", s->host = "keyed.example", s->filled = FIELDS_FULL);

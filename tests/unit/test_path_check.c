@@ -52,6 +52,31 @@ static void plain(void)
     expect(true, good, ARRAY_LEN(good));
 }
 
+/* A request's path may have empty segments behind its first one, and nothing else that a pattern's
+ * may not have. */
+static void asked(void)
+{
+    static const struct {
+        const char *path;
+        bool good, empty;
+    } rows[] = {
+        {"/a//b", true, true},     {"/a/b//", true, true},
+        {"/a///b", true, true},    {"/web/https://example.com/", true, true},
+        {"/a/b", true, false},     {"/a%2F%2Fb", true, false},
+        {"//", false, true},       {"//a", false, true},
+        {"///a", false, true},     {"/a//../b", false, true},
+        {"/a//.", false, true},    {"/a//%2e%2e/b", false, true},
+        {"/a//b%00", false, true}, {"/a//b\\", false, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct slice p = slice_str(rows[i].path);
+        const char *why;
+        CU_ASSERT_EQUAL(path_check_asked(p, &why), rows[i].good ? 0 : -1);
+        CU_ASSERT_EQUAL(path_has_empty(p), rows[i].empty);
+        CU_ASSERT(!rows[i].empty || path_check(p, &why) < 0);
+    }
+}
+
 /* What is said of a path goes into records: an escape is not called the byte that it stands for. */
 static void says(void)
 {
@@ -252,6 +277,7 @@ void suite_path_check(void);
 void suite_path_check(void)
 {
     CU_pSuite s = CU_add_suite("path", NULL, NULL);
+    CU_add_test(s, "a request's empty segments (A20)", asked);
     CU_add_test(s, "ordinary paths pass", plain);
     CU_add_test(s, "A20-A23: shapes that do not", shapes);
     CU_add_test(s, "A23: every byte", every_byte);

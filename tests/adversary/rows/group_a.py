@@ -318,10 +318,17 @@ ROWS = [
                       "/pub/%c0%ae%c0%ae/x", "/pub/%e0%80%ae./x", "/pub/x/%2e%2E", "/%2e")]),
         twin=path("/pub/a%2eb", "paths.example.com")),
     Row("A20", "empty segments",
-        Sweep("slashes", [(p, path(p, h), 400, "path_ambiguous")
-                          for h in (PLAIN, "paths.example.com")
-                          for p in ("//", "//pub/x", "/pub//x", "/pub///x", "/pub/x//",
-                                    "//evil.example.org/pub/x")])),
+        Sweep("at the beginning", [(p, path(p, h), 400, "path_ambiguous")
+                                   for h in (PLAIN, "paths.example.com")
+                                   for p in ("//", "///", "//pub/x", "//evil.example.org/pub/x", "/pub//../secret", "/pub//./x")]),
+        Sweep("a deny holds without them", [
+            (p, path(p, "paths.example.com"), 403, "denied_by_rule")
+            for p in ("/pub//secret/x", "/pub///secret//x", "/pub/secret//x", "/pub/%2f/secret/x", "/pub//SECRET;a/x", "/pub//exact")],
+            keeps=True),
+        Sweep("no literal path and no star has one", [
+            (p, path(p, "paths.example.com"), 403, "no_rule") for p in ("/x//y", "/a//pub/x")], keeps=True),
+        Sweep("they are forwarded as they came", [
+            forwarded(p) for p in ("/web/2020/https://example.com//a//", "/a//b", "/x//")], event="completed")),
     Row("A21", "encoded slash and backslash",
         Sweep("refused bytes", [(p, path(p), 400, "path_ambiguous")
                                 for p in ("/a%5cb", "/a%5Cb", "/a%00", "/a%255cb", "/a%2500", "/a%zz",

@@ -234,9 +234,10 @@ def read_doc():
     found = {}
     try:
         with open(DOC) as f:
-            rows = [[c.strip() for c in x.strip().strip("|").split("|")] for x in f if x.startswith("| ")]
+            lines = f.read().partition("\nn/a:\n")[0].splitlines()
     except OSError:
         return found
+    rows = [[c.strip() for c in x.strip().strip("|").split("|")] for x in lines if x.startswith("| ")]
     names = {what: client for client, (what, _) in CLIENTS.items()}
     for row in rows:
         if row[0] in names:

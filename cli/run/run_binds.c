@@ -304,21 +304,39 @@ static int refuse_on_the_way(void *arg, const char *link, struct err *err)
         (geteuid() != 0 && lstat(link, &st) == 0 && st.st_uid == 0))
         return 0;
     return err_set(err, ERR_DENIED,
-                   "%s%s: on the way %s is a symbolic link, which a sandbox may have left there; "
-                   "name what the path leads to: %s",
+                   "%s%s: %s, on the way there, is a symbolic link, which a sandbox may have left "
+                   "there; name what the path leads to: %s",
                    s->flag, s->path, link, real);
+}
+
+/* The current directory is where it is, and the shell's name for it says by what links that was
+ * entered. */
+static const char *as_entered(const char *path)
+{
+    struct stat here, named;
+    const char *pwd = getenv("PWD");
+    bool same = strcmp(path, ".") == 0 && pwd && pwd[0] == '/' && stat(".", &here) == 0 &&
+                stat(pwd, &named) == 0 && here.st_dev == named.st_dev &&
+                here.st_ino == named.st_ino;
+    return same ? pwd : path;
 }
 
 int run_binds_source(const char *path, const char *flag, const char *home, char out[PATH_MAX],
                      struct err *err)
 {
     char done[PATH_MAX];
-    struct source s = {path, flag, home};
-    if (refuse_link(path, flag, err) < 0 ||
-        (follow(path, refuse_on_the_way, &s, done, err) < 0 && err->text[0]))
+    const char *entered = as_entered(path);
+    struct source s = {entered, flag, home};
+    if (refuse_link(path, flag, err) < 0)
+        return -1;
+    bool followed = follow(entered, refuse_on_the_way, &s, done, err) == 0;
+    if (!followed && err->text[0])
         return -1;
     if (realpath(path, out) != NULL)
-        return 0;
+        return followed && strcmp(done, out) == 0
+                   ? 0
+                   : err_set(err, ERR_DENIED, "%s%s cannot be followed; name what it leads to: %s",
+                             flag, path, out);
     return strcmp(path, ".") == 0 && *flag == '\0'
                ? err_sys(err, "the current directory cannot be bound")
                : err_sys(err, "%s%s", flag, path);

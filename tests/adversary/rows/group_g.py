@@ -7,6 +7,7 @@ import json
 import os
 import random
 import socket
+import subprocess
 import tarfile
 import time
 
@@ -234,6 +235,14 @@ def g9(t, d):
         for args in (["--bind", at + ":/mnt:ro"], ["--workdir", at]):
             r = d.run(["true"], ["--policy", "plain"] + args, save=False)
             t.ok(r.returncode == 125 and "on the way" in r.stderr, "G9 nor is one behind a link on the way: " + args[0], r.stderr)
+    os.symlink("./" * 2020 + "planted", os.path.join(d.work, "padded"))  # with what follows longer than a path may be
+    long = os.path.join(d.work, "padded/shown/below")
+    r = d.run(["true"], ["--policy", "plain", "--bind", long + ":/mnt:ro"], save=False)
+    t.ok(r.returncode == 125, "G9 nor one behind a link that is too long to be followed", r.stderr)
+    there = os.path.join(d.work, "planted/shown/below")
+    r = subprocess.run([durward.program(), "run", "-c", d.conf, "--policy", "plain", "true"], cwd=there, env=dict(d.env, PWD=there),
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    t.ok(r.returncode == 125 and "on the way" in r.stderr, "G9 nor the current directory, entered by way of one", r.stderr)
     r = d.run(["true"], ["--policy", "plain", "--bind", shown + ":/mnt:ro"], save=False)
     t.eq(r.returncode, 0, "G9 where it really lies it is bound: " + r.stderr)
     box = api.Api(d.socket).create(policy="plain")["id"]

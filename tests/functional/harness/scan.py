@@ -228,7 +228,8 @@ def process_memory(pid):
                         mem.seek(at)
                         data = mem.read(min(1 << 20, end - at))
                     except OSError:
-                        refused.append(name or "%x-%x" % (start, end))
+                        if any(a <= at < b for a, b, _, _ in mappings(pid)):  # else it has shrunk meanwhile: a heap does
+                            refused.append(name or "%x-%x" % (start, end))
                         break
                     if not data:
                         break

@@ -187,6 +187,10 @@ static void downstream_data(void *self, const void *p, size_t n)
         return;
     }
     pass_body(g, s);
+    if (g->cut.bad) { /* more than the origin said it had */
+        injection_abandon(g, 502, "upstream_protocol");
+        return;
+    }
     if (over && g->scrub && scrub_early(g->scrub, &s) == 0)
         pass_body(g, s); /* a peer waits for it before it says more */
 }
@@ -198,8 +202,8 @@ static int flush_scrub(struct injection *g)
     if (g->scrub && !g->body_whole && scrub_end(g->scrub, &rest) < 0)
         return -1;
     g->body_whole = true;
-    if (is_blocked(g))
-        return 0;       /* downstream_end tells */
+    if (is_blocked(g) || !byte_cut_close(&g->cut, rest.n))
+        return 0;       /* finish tells */
     pass_body(g, rest); /* the room for it was never given away */
     pass_bytes(g, byte_cut_end(&g->cut));
     return 0;
@@ -215,7 +219,7 @@ static void finish(struct injection *g)
     } else if (is_blocked(g)) {
         injection_end_record(g, RECORD_ABORTED, "secret_reflected");
         injection_tell_fail(g, 502, "secret_reflected");
-    } else if (g->cut.take > 0) { /* the origin said more than it had */
+    } else if (g->cut.bad) { /* the origin said more than it had */
         injection_end_record(g, RECORD_ABORTED, "upstream_protocol");
         injection_tell_fail(g, 502, "upstream_protocol");
     } else {
@@ -304,7 +308,7 @@ static void downstream_trailers(void *self, const struct head *fields)
     if (g->messages || g->state == G_RENEWING ||
         g->reply.state != BODY_BUFFER_OFF) /* they would say nothing of a body that is another */
         return;
-    if (flush_scrub(g) < 0 || is_blocked(g))
+    if (flush_scrub(g) < 0 || is_blocked(g) || g->cut.bad)
         return;
     if (g->scrub == NULL) {
         g->relay.downstream.ops->trailers(g->relay.downstream.self, fields);

@@ -1,6 +1,8 @@
 /* Reads Range, widens it, and cuts the reply to what was asked for. */
 #include "byte_range.h"
 
+#include "field_name.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,8 +51,41 @@ void byte_range_read(const struct head *h, struct byte_range *ret)
     }
 }
 
+/* Apache's httpd and old Jetty read Request-Range where there is no Range, and what hands fields on
+ * as CGI variables reads "x_ms_range". */
+static bool is_twin(struct slice name)
+{
+    if (field_same(name, SLICE("request-range")))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (field_same(name, slice_str(names[i])) && !slice_eq_str(name, names[i]))
+            return true;
+    return false;
+}
+
+void byte_range_drop_twins(struct head *h)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (!is_twin(h->fields[i].name))
+            h->fields[kept++] = h->fields[i];
+    h->n = kept;
+}
+
+/* What asks for a sum of the part: it would be one of other bytes than the client gets. Azure
+ * refuses it where there is no part. */
+static void drop_sums(struct head *h)
+{
+    static const char *const sums[] = {"x-ms-range-get-content-md5", "x-ms-range-get-content-crc64",
+                                       "x-amz-checksum-mode"};
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
+        http_head_remove(h, sums[i]);
+}
+
 void byte_range_drop(struct head *h)
 {
+    byte_range_drop_twins(h);
+    drop_sums(h);
     http_head_remove(h, "range");
     http_head_remove(h, "if-range");
     if (slice_eq_str(h->method, "GET")) /* what is written at has one, too */
@@ -68,6 +103,8 @@ int byte_range_widen(const struct byte_range *r, struct head *h, uint64_t margin
         snprintf(text, sizeof text, "bytes=%" PRIu64 "-", first);
     else
         snprintf(text, sizeof text, "bytes=%" PRIu64 "-%" PRIu64, first, r->last + margin);
+    byte_range_drop_twins(h);
+    drop_sums(h);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         http_head_remove(h, names[i]);
     return http_head_add(h, r->name, slice_str(text));
@@ -97,13 +134,25 @@ static bool read_content_range(const struct head *h, struct content_range *ret)
            (slice_eq_str(total, "*") || (number(total, &ret->total) && ret->total > ret->last));
 }
 
-/* Fields that speak of the wider part's bytes. */
+/* It speaks of the wider part's bytes. Azure's x-ms-content-md5 is one of the whole file. */
+static bool is_sum(struct slice name)
+{
+    static const char *const sums[] = {"content-md5", "content-digest", "digest",
+                                       "x-ms-content-crc64"};
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
+        if (slice_eq_str(name, sums[i]))
+            return true;
+    return slice_starts(name, SLICE("x-amz-checksum-"));
+}
+
 static int say(struct head *h, const char *content_range, uint64_t n)
 {
-    static const char *const sums[] = {"content-md5", "content-digest", "digest"};
     char length[24];
-    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
-        http_head_remove(h, sums[i]);
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (!is_sum(h->fields[i].name))
+            h->fields[kept++] = h->fields[i];
+    h->n = kept;
     snprintf(length, sizeof length, "%" PRIu64, n);
     if (http_head_find(h, "content-length") &&
         http_head_set(h, "content-length", slice_str(length)) < 0)
@@ -162,7 +211,10 @@ int byte_range_cut(const struct byte_range *r, uint64_t margin, struct head *h,
     if (got.total != UINT64_MAX)
         snprintf(total, sizeof total, "%" PRIu64, got.total);
     snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%s", first, last, total);
-    *ret = (struct byte_cut){.on = true, .skip = first - got.first, .take = last - first + 1};
+    *ret = (struct byte_cut){.on = true,
+                             .skip = first - got.first,
+                             .take = last - first + 1,
+                             .rest = got.last - got.first + 1};
     return say(h, text, ret->take);
 }
 
@@ -170,8 +222,12 @@ struct slice byte_cut_take(struct byte_cut *c, struct slice s)
 {
     if (!c->on)
         return s;
+    if (c->skip == UINT64_MAX)
+        return (struct slice){s.p, 0};
+    c->bad = c->bad || s.n > c->rest;
+    c->rest -= c->bad ? c->rest : s.n;
     size_t skipped = s.n < c->skip ? s.n : (size_t)c->skip;
-    c->skip -= c->skip == UINT64_MAX ? 0 : skipped;
+    c->skip -= skipped;
     s = (struct slice){s.p + skipped, s.n - skipped};
     if (s.n > c->take)
         s.n = (size_t)c->take;
@@ -181,6 +237,12 @@ struct slice byte_cut_take(struct byte_cut *c, struct slice s)
         c->held = true;
     }
     return s;
+}
+
+bool byte_cut_close(struct byte_cut *c, size_t n)
+{
+    c->bad = c->bad || (c->on && c->skip != UINT64_MAX && n != c->rest);
+    return !c->bad;
 }
 
 struct slice byte_cut_end(struct byte_cut *c)

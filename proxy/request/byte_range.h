@@ -14,8 +14,8 @@ struct byte_range {
 
 /* What goes on of a reply's body: behind so many bytes, so many. */
 struct byte_cut {
-    bool on;
-    uint64_t skip, take;
+    bool on, bad;              /* bad: not as many bytes came as the origin said */
+    uint64_t skip, take, rest; /* rest: so many are still to come, of all that the origin said */
     char last[1]; /* it goes on when the origin has said all, so that nobody leaves before */
     bool held;
 };
@@ -24,6 +24,8 @@ struct byte_cut {
 void byte_range_read(const struct head *h, struct byte_range *ret);
 /* Take every field that asks for a part out of the head, also those that are not plain. */
 void byte_range_drop(struct head *h);
+/* Take out what some servers read as one of them: Request-Range, and other spellings. */
+void byte_range_drop_twins(struct head *h);
 /* Ask for so many bytes more on each side. -1: memory is out, or too many fields. */
 int byte_range_widen(const struct byte_range *r, struct head *h, uint64_t margin) WUNUSED;
 /* A reply to what was asked so, made the reply to what was asked before. -1: it does not fit. */
@@ -31,6 +33,8 @@ int byte_range_cut(const struct byte_range *r, uint64_t margin, struct head *rep
                    struct byte_cut *ret) WUNUSED;
 /* What of the next bytes goes on now. */
 struct slice byte_cut_take(struct byte_cut *c, struct slice s);
+/* The last ones are so many. False: bad, and none of them may go on. */
+bool byte_cut_close(struct byte_cut *c, size_t n) WUNUSED;
 /* There is no more: the byte that was held, if one was. */
 struct slice byte_cut_end(struct byte_cut *c);
 

@@ -130,6 +130,7 @@ static int ask_identity(struct head *h)
 static void drop_ranges(struct head *h, const struct rule *rule)
 {
     struct byte_range r;
+    byte_range_drop_twins(h);
     byte_range_read(h, &r);
     if (r.name == NULL || rule->n_captures || rule_read_again(rule))
         byte_range_drop(h);

@@ -61,6 +61,17 @@ class Steps:
             threading.Event().wait(0.6)  # the time itself is what is tested
         conn.chunk(b"")
 
+    def short(self, conn, req):
+        """More is said than there is: it ends inside of the secret, behind what was asked for."""
+        conn.head(206, [("Content-Range", "bytes 0-%d/1000000" % (2 * MARGIN - 1)), ("Transfer-Encoding", "chunked")])
+        conn.chunk(b"x" * (MARGIN - 10) + self.secret[:-1])
+        conn.chunk(b"")
+
+    def long(self, conn, req):
+        conn.head(206, [("Content-Range", "bytes 0-%d/1000000" % (2 * MARGIN - 1)), ("Transfer-Encoding", "chunked")])
+        conn.chunk(b"x" * (2 * MARGIN + 1))
+        conn.read_until(b"never")  # it ends with the connection
+
     def part(self, conn, req):
         whole = TEXT + self.secret + TEXT
         wanted = req.get("Range")
@@ -94,7 +105,7 @@ def lockstep(t, gate, host, steps):
              host + ": each chunk of a request is there before the next is made")
 
 
-def ranges(t, gate, origins, secret):
+def ranges(t, d, gate, origins, secret):
     at = len(TEXT)
     inside = "Range: bytes=%d-%d\r\nIf-Range: \"e\"\r\n" % (at - 10, at + len(secret) + 9)
     shown = TEXT[-10:] + secret + TEXT[:10]
@@ -121,6 +132,13 @@ def ranges(t, gate, origins, secret):
     r = gate.get(KEYED, "/part", "Range: bytes=0-1,5-6\r\n")
     t.ok(r.status == 200 and r.body == whole and not origins[KEYED].requests[-1].get("Range"),
          "of several parts at once the whole is answered")
+    for path, what in (("/short", "ends inside of the secret"), ("/long", "has a byte more than it says")):
+        with gate.tls(KEYED) as st:
+            st.send("GET %s HTTP/1.1\r\nHost: %s\r\nRange: bytes=0-%d\r\n\r\n" % (path, KEYED, MARGIN - 1))
+            seen = st.rest()
+        end = d.wait_records(1, "aborted", id=d.kinds("admitted", path=path)[0]["id"])
+        t.ok(secret[:8] not in seen and [x["code"] for x in end] == ["upstream_protocol"],
+             "a part that %s is no whole reply" % what, "%s %r" % (end, seen[-40:]))
     r = gate.get(RANGED, "/part", inside)
     t.eq((r.status, r.body), (206, hidden), "with `ranges: true` it passes, and a 206 is searched")
     t.eq(r.get("content-range"), "bytes %d-%d/%d" % (at - 10, at + len(secret) + 9,
@@ -159,7 +177,7 @@ def main(t):
     for host in (PLAIN, KEYED):
         t.part(lockstep, t, gate, host, steps[host])
         t.part(progress, t, s.d, gate, host)
-    t.part(ranges, t, gate, origins, secret)
+    t.part(ranges, t, s.d, gate, origins, secret)
     s.judge([(o, None) for o in origins.values()], (), "streams")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 

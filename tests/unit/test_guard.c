@@ -316,12 +316,14 @@ static void test_ranges(void)
     } rows[] = {
         {"Range: bytes=0-0\r\nIf-Range: x\r\n", rule(R_BEARER), 1},
         {"Range: bytes=0-0,5-6\r\nIf-Range: x\r\n", rule(R_BEARER), 0},
+        {"Range: bytes=0-0\r\nIf-Range: x\r\nRequest-Range: bytes=5-6\r\n", rule(R_BEARER), 1},
         {"Range: bytes=0-0\r\nIf-Range: x\r\n", &captures, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         parse(&h, "/", rows[i].fields);
         CU_ASSERT_EQUAL(guard_fields(&h, rows[i].rule, false), 0);
         CU_ASSERT_EQUAL(http_head_count(&h, "range"), rows[i].stays);
+        CU_ASSERT_EQUAL(http_head_count(&h, "request-range"), 0);
         CU_ASSERT_EQUAL(http_head_count(&h, "if-range"), rows[i].stays);
         http_head_free(&h);
     }

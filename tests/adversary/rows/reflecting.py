@@ -305,6 +305,14 @@ def ranges(pair):
             why = same(bed, page, "whole", a)
             asked = bed.pages.asked[-1][1].get("range")
             bad += [(value, why or "arrived: %s" % asked)] if why or asked != widened(value) else []
+        twins = [[(n, "bytes=0-19")] + plain for n in ("Request-Range", "Request_Range", "X_Ms_Range")
+                 for plain in ([], [("Range", "bytes=0-9")])]
+        for fields in twins:  # some servers read these as Range
+            a = line.ask("/page/whole/%d" % number, fields=fields)
+            bed.reflected += 1
+            why = same(bed, page, "whole", a)
+            asked = [n for n in bed.pages.asked[-1][1] if "range" in n]
+            bad += [(fields[0][0], why or "arrived: %s" % asked)] if why or asked != ["range"][:len(fields) - 1] else []
         for at in (len(want), len(want) + 10):
             a = line.ask("/part/whole/%d" % at)
             bed.reflected += 1
@@ -312,7 +320,7 @@ def ranges(pair):
             if (a.status, a.body) != (206, body):
                 bad.append(("an unasked part", "%s %r" % (a.status, a.body)))
         line.end()
-        return i + 3, bad
+        return i + 3 + len(twins), bad
     return fn
 
 

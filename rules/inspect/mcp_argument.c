@@ -27,7 +27,8 @@ static void mcp_settle(const char *pattern, bool in_path, struct states *s)
             s->at[star_end(pattern, j, in_path)] = true;
 }
 
-/* Where a URL's host stands in a pattern; none where there is no "://". */
+/* Where a URL's host stands in a pattern, three bytes behind its scheme; none where there is no
+ * "://", and where "**" alone is behind it, which is any URL of that scheme. */
 struct host_part {
     size_t from, end;
 };
@@ -36,7 +37,8 @@ static struct host_part host_of(const char *pattern)
 {
     const char *at = strstr(pattern, "://");
     size_t from = at ? (size_t)(at - pattern) + 3 : 0;
-    return (struct host_part){from, at ? from + strcspn(pattern + from, "/") : 0};
+    size_t n = at && strcmp(pattern + from, "**") != 0 ? strcspn(pattern + from, "/") : 0;
+    return (struct host_part){from, from + n};
 }
 
 /* What ends a host, or begins another one: else "https://a.com#.example.com" were one of
@@ -44,6 +46,23 @@ static struct host_part host_of(const char *pattern)
 static bool ends_host(char c)
 {
     return (unsigned char)c <= ' ' || strchr("/\\?#@", c) != NULL;
+}
+
+static bool in_scheme(char c)
+{
+    return ascii_is_alnum(c) || (c && strchr("+.-", c));
+}
+
+/* What a star at j may stand for. One in a scheme stands for no more than a scheme: else
+ * "https:a.com://b.example.com/" were one of "*://" and a star before ".example.com". */
+static bool star_takes(const char *pattern, size_t j, const struct host_part *host, bool in_path,
+                       char c)
+{
+    if (j + 3 < host->from)
+        return in_scheme(c);
+    if (j >= host->from && j < host->end)
+        return !ends_host(c);
+    return !in_path || star_end(pattern, j, in_path) == j + 2 || c != '/';
 }
 
 bool mcp_pattern_fits(const char *pattern, struct slice text, bool in_path)
@@ -63,9 +82,7 @@ bool mcp_pattern_fits(const char *pattern, struct slice text, bool in_path)
         for (size_t j = 0; j < n; j++) {
             if (!now.at[j])
                 continue;
-            bool crosses = !in_path || star_end(pattern, j, in_path) == j + 2;
-            bool in_host = j >= host.from && j < host.end;
-            if (pattern[j] == '*' && (in_host ? !ends_host(c) : crosses || c != '/'))
+            if (pattern[j] == '*' && star_takes(pattern, j, &host, in_path, c))
                 alive = next.at[j] = true;
             else if (pattern[j] != '*' && pattern[j] == c)
                 alive = next.at[j + 1] = true;
@@ -100,13 +117,16 @@ static bool mcp_has_escape(struct slice text)
 
 /* "." or ".." between what ends a segment for some reader: slashes of either kind, and what begins
  * a query, a fragment or a parameter. Tabs and line ends are taken out by readers of URLs, and
- * blanks at their end (WHATWG URL 4.4; Python's urlsplit), so they do not count. */
+ * blanks at both ends (WHATWG URL 4.4; Python's urlsplit), so they do not count; nor does a blank
+ * behind dots, which some file systems take out. One before them does: " ." is a name. */
 static bool mcp_has_dot_segment(struct slice text)
 {
     size_t dots = 0, others = 0;
+    while (text.n > 0 && (unsigned char)text.p[0] <= ' ')
+        text = (struct slice){text.p + 1, text.n - 1};
     for (size_t i = 0; i <= text.n; i++) {
         char c = i < text.n ? text.p[i] : '/';
-        if ((unsigned char)c <= ' ')
+        if ((unsigned char)c < ' ' || (c == ' ' && dots > 0))
             continue;
         if (c && strchr("/\\?#;", c)) {
             if (others == 0 && (dots == 1 || dots == 2))

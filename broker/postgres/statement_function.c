@@ -154,10 +154,13 @@ bool statement_function_ok(struct slice name)
 }
 
 /* Those that are refused and need one argument at most, and what later servers may have of their
- * families. Others of these beginnings are columns: http_status, schedule, pg_rating. */
+ * families. Others of these beginnings are columns: http_status, schedule, pg_rating, lo_revenue.
+ */
 static const char *const of_one[] = {
     "pg_read_*",
     "pg_ls_*",
+    "pg_background_*",
+    "pg_truncate_*",
     "pg_terminate_*",
     "pg_cancel_*",
     "pg_drop_*",
@@ -166,6 +169,7 @@ static const char *const of_one[] = {
     "pg_file_unlink",
     "pg_stat_file",
     "pg_stat_reset*",
+    "pg_stat_statements_reset",
     "pg_current_logfile",
     "pg_create_*",
     "pg_replication_origin_create",
@@ -206,7 +210,14 @@ static const char *const of_one[] = {
     "plpgsql_call_handler",
     "plpgsql_inline_handler",
     "fmgr_*",
-    "lo_*",
+    "lo_close", /* all others of its family need more than one */
+    "lo_creat",
+    "lo_create",
+    "lo_get",
+    "lo_import",
+    "lo_tell",
+    "lo_tell64",
+    "lo_unlink",
     "binary_upgrade_*",
     "http",
     "http_get",

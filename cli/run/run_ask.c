@@ -11,6 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "held.h"
 #include "out.h"
 #include "terminal.h"
 #include "wire.h"
@@ -22,7 +23,6 @@ enum {
     QUESTIONS_MAX = 256,
     GRANTED_MAX = 64,
     INJECTION_URL_MAX = 1000,
-    INJECTION_TEXT_MAX = 512, /* of a query's shape and of a rule */
 };
 
 enum answer { ANSWER_NO, ANSWER_ONCE, ANSWER_SANDBOX, ANSWER_RULE, ANSWER_UNCLEAR };
@@ -170,9 +170,7 @@ static bool was_granted(const struct run_ask *a, const struct question *q)
 /* A text that is not there in whole stands for others. */
 static bool is_cut(const char *text)
 {
-    static const char mark[] = "[...]"; /* as proxy/link/held.h has it */
-    size_t n = strlen(text), end = sizeof mark - 1;
-    return n >= INJECTION_TEXT_MAX || (n >= end && strcmp(text + n - end, mark) == 0);
+    return strlen(text) >= PENDING_APPROVAL_TEXT_MAX || strstr(text, PENDING_APPROVAL_MARK);
 }
 
 /* false: it is only allowed this once. */

@@ -14,7 +14,8 @@ enum {
     PENDING_APPROVAL_WHO_MAX = 160
 };
 #define PENDING_APPROVAL_UNKNOWN UINT64_MAX
-#define PENDING_APPROVAL_CUT     " [...]" /* in the place of what is too long to be shown */
+#define PENDING_APPROVAL_MARK    "[...]" /* in the place of what is too long to be shown */
+#define PENDING_APPROVAL_CUT     " " PENDING_APPROVAL_MARK
 
 /* How it ended; FULL: too many are held. W_PENDING_APPROVAL_ANSWER says one of the first three. */
 enum pending_approval_end {

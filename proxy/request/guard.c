@@ -4,6 +4,7 @@
 #include "field_name.h"
 #include "field_value.h"
 #include "guard_internal.h"
+#include "held.h"
 #include "method.h"
 #include "override.h"
 #include "policy.h"
@@ -214,6 +215,8 @@ bool guard_foreign(struct head *h, const struct rule *rule, struct guard_answer 
     return name || found;
 }
 
+enum { NAME_SHOWN = 64 };
+
 void guard_query_shape(struct slice q, struct buf *out)
 {
     int r = 0;
@@ -224,8 +227,8 @@ void guard_query_shape(struct slice q, struct buf *out)
         if (eq < 0)
             r = buf_printf(out, "<%zu>", part.n); /* a bare word may be the value itself */
         else
-            r = buf_printf(out, "%.*s=<%zu>", (int)(eq < 64 ? eq : 64), part.p,
-                           part.n - (size_t)eq - 1);
+            r = buf_printf(out, "%.*s%s=<%zu>", (int)(eq < NAME_SHOWN ? eq : NAME_SHOWN), part.p,
+                           eq > NAME_SHOWN ? PENDING_APPROVAL_MARK : "", part.n - (size_t)eq - 1);
         if (amp < 0)
             return;
         r |= buf_append(out, "&", 1);

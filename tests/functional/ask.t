@@ -269,6 +269,15 @@ def terminal(t, s):
         t.ok(c.see("allow it? [y/s/r/N]"), "another path, and another query, are", c.out)
         c.type("\n")
         t.ok(c.see("denied") and c.see("code 403") and c.see("done"), "and denied", c.out)
+    long = "'only.example.com/x?" + 64 * "a" + "%d=1'"
+    c.type(send % (long % 1))
+    t.ok(c.see("a[...]=<1>") and c.see("allow it? [y/s/r/N]"), "a long name in a query is cut, with a mark", c.out)
+    c.type("s\n")
+    t.ok(c.see("code 200") and c.see("done"), "it is allowed this once", c.out)
+    c.type(send % (long % 2))
+    t.ok(c.see("allow it? [y/s/r/N]"), "and another that begins so is asked about", c.out)
+    c.type("\n")
+    t.ok(c.see("denied") and c.see("code 403") and c.see("done"), "and denied again", c.out)
     d.settle()
     t.ok([r for r in d.kinds("admitted") if r.get("path") == "/bot[placeholder]/sendMessage"] and
          [r for r in d.kinds("denied") if r.get("path") == "/bot[placeholder]/close"], "the log has the path, without the placeholder")

@@ -382,6 +382,12 @@ static void test_shape(void)
         {SLICE("&&"), "<0>&<0>&"},
         {SLICE("a=b=c"), "a=<3>"},
         {SLICE("=x"), "=<1>"},
+#define EIGHT "abcdefgh"
+#define LONG  EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
+        {SLICE(LONG "=x"), LONG "=<1>"},
+        {SLICE(LONG "1=x&b=c"), LONG "[...]=<1>&b=<1>"}, /* it could be another one */
+#undef LONG
+#undef EIGHT
     };
     struct buf b;
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {

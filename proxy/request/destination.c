@@ -56,12 +56,14 @@ static bool may(const struct policy *p, const struct place *to, struct slice met
     struct guard_answer unused = {.where = ""};
     const char *why;
     struct decision d;
-    if (path_check(to->path, &why) < 0)
+    if (path_check_asked(to->path, &why) < 0)
         return false;
     struct policy_request q = {&to->at, method, to->path};
     policy_decide(p, &q, &d);
     if (d.verdict == VERDICT_DENY || !same_credential(d.rule, rule) || d.rule->tunnel)
         return false;
+    if ((d.rule->inspection || d.rule->kubernetes) && path_has_empty(to->path))
+        return false; /* as of a request's own path */
     bool plain = d.verdict == VERDICT_ALLOW && d.rule->inspection == NULL &&
                  d.rule->budget == NULL && d.rule->n_captures == 0;
     return (plain || d.rule == rule) &&
@@ -153,9 +155,10 @@ static bool may_read(const struct policy *p, const struct authority *a, const st
     struct place of;
     struct buf text;
     struct slice account = kind == SOURCE_OF_ACCOUNT ? account_of(h->path) : SLICE("");
+    bool uri = read_place(source, a, &of) == 0 && of.path.p != source.p;
+    if (uri)
+        return kind == SOURCE_OF_HOST && may(p, &of, SLICE("GET"), h, rule);
     bool ok = kind == SOURCE_OF_HOST || account.n > 0;
-    if (kind == SOURCE_OF_HOST && read_place(source, a, &of) == 0 && of.path.p != source.p)
-        return may(p, &of, SLICE("GET"), h, rule);
     buf_init(&text, account.n + source.n + 1);
     ok = ok && buf_append_slice(&text, account) == 0 &&
          ((source.n && source.p[0] == '/') || buf_append(&text, "/", 1) == 0) &&

@@ -159,6 +159,9 @@ static void test_conditions(void)
         {"/pub/a", "Destination: /read-json/b\r\n", false},
         {"/pub/a", "Destination: /few/b\r\n", false}, /* it would be counted nowhere */
         {"/few/a", "Destination: /few/b\r\n", true},
+        {"/few/a", "Destination: /few/b//c\r\n", true},
+        {"/read-json/a", "Destination: /read-json/b\r\n", true},
+        {"/read-json/a", "Destination: /read-json/b//c\r\n", false}, /* as of its own path */
     };
     struct policy *p = made();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -185,6 +188,8 @@ static const struct {
     {"dav.example", "x-amz-copy-source", "pub/PRIVATE/b", false},
     {"dav.example", "x-amz-copy-source", "pub/x/../private/b", false},
     {"dav.example", "x-amz-copy-source", "//pub/b", false},
+    {"dav.example", "x-amz-copy-source", "pub/a//b", true}, /* a key that may be read */
+    {"dav.example", "x-amz-copy-source", "pub//private/b", false},
     {"dav.example", "x-amz-copy-source", "", false},
     {"dav.example", "x-amz-copy-source", "theirs/b", false},
     {"dav.example", "x-amz-copy-source", "plain/b", false},

@@ -251,15 +251,21 @@ static int on_frame_recv(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, voi
     return s->freed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
+/* Go's gRPC says goodbye with the highest number there is, as if it were of a stream of ours.
+ * nghttp2 ends the connection for it; its client has done nothing wrong. */
+static bool is_goodbye(const nghttp2_frame *f)
+{
+    return f->hd.type == NGHTTP2_GOAWAY && f->hd.stream_id == 0 &&
+           f->goaway.error_code == NGHTTP2_NO_ERROR && f->goaway.last_stream_id == INT32_MAX;
+}
+
 static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, int error,
                             void *arg)
 {
     struct http2_server *s = arg;
     struct http2_stream *st = stream_of(s, f->hd.stream_id);
     s->block_at = 0;
-    /* Go's gRPC says goodbye with the highest number there is, as if it were of a stream of ours.
-     * nghttp2 ends the connection for it; its client has done nothing wrong. */
-    if (f->hd.type == NGHTTP2_GOAWAY && f->goaway.error_code == NGHTTP2_NO_ERROR) {
+    if (is_goodbye(f)) {
         s->told = true;
         return 0;
     }

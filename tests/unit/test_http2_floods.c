@@ -53,8 +53,13 @@ static void frame(struct bed *b, unsigned type, unsigned flags, uint32_t stream,
  * a stream, it is none. */
 static void test_goodbye(void)
 {
-    static const unsigned char last[8] = {0x7f, 0xff, 0xff, 0xff},
-                               error[8] = {0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1};
+    static const unsigned char last[8] = {0x7f, 0xff, 0xff, 0xff};
+    static const struct {
+        uint32_t stream;
+        unsigned char body[8];
+    } bad[] = {{0, {0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1}}, /* an error */
+               {0, {0x7f, 0xff, 0xff, 0xfd}},             /* no stream of ours */
+               {3, {0x7f, 0xff, 0xff, 0xff}}};
     struct bed *b = open_bed(false);
     int32_t id = get(b, "/x");
     body_buffer(b, 10);
@@ -63,14 +68,16 @@ static void test_goodbye(void)
     body_buffer(b, 20);
     CU_ASSERT(b->breaches == 0 && b->shared->used == 0);
     close_bed(b);
-    b = open_bed(false);
-    id = get(b, "/x");
-    body_buffer(b, 10);
-    CU_ASSERT(b->answers[id].status == 200 && b->breaches == 0);
-    frame(b, NGHTTP2_GOAWAY, 0, 0, error, sizeof error);
-    body_buffer(b, 20);
-    CU_ASSERT(b->breaches > 0);
-    close_bed(b);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        b = open_bed(false);
+        id = get(b, "/x");
+        body_buffer(b, 10);
+        CU_ASSERT(b->answers[id].status == 200 && b->breaches == 0);
+        frame(b, NGHTTP2_GOAWAY, 0, bad[i].stream, bad[i].body, sizeof bad[i].body);
+        body_buffer(b, 20);
+        CU_ASSERT(b->breaches > 0);
+        close_bed(b);
+    }
 }
 
 static void test_rapid_reset(void)

@@ -37,8 +37,8 @@ static size_t overlong(const unsigned char *end, size_t n, char *c)
     return n >= 4 && end[-3] == 0x80 && end[-4] == 0xf0 ? 4 : 0;
 }
 
-/* The small letter of a capital, in blocks where they stand in pairs or apart by the same distance.
- * Four fold to one of ASCII's in many servers. */
+/* The small letter of a common capital, in blocks where they stand in pairs or apart by the same
+ * distance. Four fold to one of ASCII's in many servers. */
 static unsigned small_letter(unsigned c)
 {
     static const struct {

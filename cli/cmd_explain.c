@@ -30,6 +30,14 @@ const struct command command_explain = {
     cmd_explain,
 };
 
+/* What becomes of Range. Nothing is looked for where only keys that sign go. */
+static const char *ranges_text(const struct rule *r, const char *names)
+{
+    if (!r->ranges && (r->n_captures || rule_read_again(r)))
+        return "Range is left out";
+    return r->ranges || !names ? "Range passes" : "one part is widened, searched and cut";
+}
+
 /* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
 static void print_more(const struct rule *r, const struct budget *whole, const char *names)
 {
@@ -46,7 +54,7 @@ static void print_more(const struct rule *r, const struct budget *whole, const c
     if (names)
         printf("  searched:   for %s, which this host gets\n", names);
     if ((names || r->credential) && !r->tunnel)
-        printf("  ranges:     %s\n", r->ranges ? "Range passes" : "Range passes, made wider");
+        printf("  ranges:     %s\n", ranges_text(r, names));
     if (r->budget)
         printf("  budget:     %s\n", budget_text(r->budget, text, sizeof text));
     if (whole)

@@ -110,7 +110,7 @@ void policy_query_decide(const struct policy *p, const struct policy_query *q, s
         *ret = (struct answer){served ? VERDICT_ALLOW : VERDICT_DENY, a.answer.code,
                                reason(&a.answer), a.decision.rule};
         if (strcmp(ret->code, "path_ambiguous") == 0)
-            (void)path_check(h.path, &ret->why);
+            (void)(path_check_asked(h.path, &ret->why) < 0 || path_check(h.path, &ret->why) < 0);
     } else {
         bool asks = a.decision.verdict == VERDICT_ASK;
         *ret = (struct answer){a.decision.verdict, a.decision.code,

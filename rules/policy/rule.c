@@ -116,7 +116,8 @@ const struct key rule_keys[] = {
         "`true`: Range passes as it came. Only for origins that reflect nothing: a part that cuts "
         "a reflected secret in two cannot be searched for it. Where it is `false`, one plain part "
         "is asked for with 48 KiB more on each side, and the client gets what it asked for; of "
-        "several parts at once the whole is answered. On a rule without `with` Range passes "
+        "several parts at once, and where replies are captured or messages read (`capture`, `mcp`, "
+        "`llm`), the whole is answered. On a rule without `with` Range passes "
         "anyway, unless another rule sends a secret to the same host, see *What comes back*"),
     RULE_KEY("ask", AS(strings), "", "",
              "the same: such a request is held until somebody lets it go, see *Approval*. Deny "

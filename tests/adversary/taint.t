@@ -310,7 +310,7 @@ def main(t):
     address = s.listener()
     s.d.save()
     said = [s.d.command("explain", "-c", s.d.conf, "GET", "https://%s/profile/x" % h).stdout for h in (ONE, FREE)]
-    t.ok("searched:   for alpha, beta" in said[0] and "Range passes, made wider" in said[0] and "searched" not in said[1],
+    t.ok("searched:   for alpha, beta" in said[0] and "one part is widened, searched and cut" in said[0] and "searched" not in said[1],
          "explain says what a reply is searched for", *said)
     s.d.serve()
     gate = s.gate(address)

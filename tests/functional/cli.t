@@ -162,11 +162,18 @@ def decisions(t, s, gate):
          "and a wrong expectation fails, with its line", r.stdout, r.stderr)
     scoped = os.path.join(d.work, "scoped.yaml")
     with open(scoped, "w") as f:
-        f.write("version: 1\npolicies: { p: { rules: [{ allow: a.example, access: read-only }] } }\n")
+        f.write("version: 1\nsecrets: { k: { env: K } }\npolicies: { p: { rules: [{ allow: a.example, access: read-only },\n"
+                "{ allow: m.example, with: { bearer: k }, mcp: { tools: [a] } },\n"
+                "{ allow: r.example, with: { bearer: k }, ranges: true }] } }\n")
     os.chmod(scoped, 0o600)
     r = d.command("explain", "-c", scoped, "GET", "https://a.example/x?a=1&_method=DELETE")
     t.ok(r.stdout.startswith("deny") and "(method_override)" in r.stdout,
          "another method in the query is denied where methods are named", r.stdout)
+    r = d.command("explain", "-c", scoped, "GET", "https://a.example/a//b%00")
+    t.ok("an encoded NUL in the path" in r.stdout, "of a path with an empty segment and a NUL, the NUL is the reason", r.stdout)
+    said = [d.command("explain", "-c", scoped, "GET", "https://%s/" % h).stdout for h in ("m.example", "r.example")]
+    t.ok("ranges:     Range is left out" in said[0] and "ranges:     Range passes\n" in said[1],
+         "explain says what becomes of Range where messages are read, and where it passes", *said)
     r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
     t.ok(r.stdout.startswith("deny") and "(path_ambiguous)" in r.stdout,
          "an ambiguous path is denied, with the gate's code", r.stdout)

@@ -3,25 +3,26 @@
 #include "health_ticker.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "compiler.h"
+#include "network_folder.h"
 #include "slice.h"
 
 enum {
     HEALTHY = 0,
     UNHEALTHY = 1,
-    REFUSALS = 3, /* in a row: a container may be paused */
     SECOND = 1000000000,
-    DEFAULT = 30, /* seconds, as podman says itself */
+    SLICE = 10, /* seconds: what has ended is not waited for longer */
+    TRIES = 2 * SLICE,
 };
 
 static char program[] = "podman";
@@ -41,47 +42,83 @@ static int run(char **argv, int out)
                                                                            : -1;
 }
 
-/* In nanoseconds; 0: there is nothing to check. */
-static uint64_t interval(const char *id)
+/* What podman says of the container, without the line's end; empty: it knows none. */
+static struct slice inspect(const char *id, char *format, char *text, size_t size)
 {
-    static char inspect[] = "inspect", type[] = "--type=container",
-                format[] =
-                    "--format={{with .Config.Healthcheck}}{{printf \"%d\" .Interval}}{{end}}";
-    char *argv[] = {program, inspect, type, format, (char *)(uintptr_t)id, NULL}, text[32];
-    uint64_t ns = 0;
+    static char word[] = "inspect", type[] = "--type=container";
+    char *argv[] = {program, word, type, format, (char *)(uintptr_t)id, NULL};
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC) < 0)
-        return 0;
+        return (struct slice){text, 0};
     int status = run(argv, pipes[1]);
     close(pipes[1]);
-    ssize_t n = status == 0 ? read(pipes[0], text, sizeof text) : -1;
+    ssize_t n = status == 0 ? read(pipes[0], text, size) : -1;
     close(pipes[0]);
-    if (n < 2 || slice_u64((struct slice){text, (size_t)n - 1}, INT64_MAX, &ns) < 0)
-        return 0;
-    return ns ? ns : (uint64_t)DEFAULT * SECOND;
+    return (struct slice){text, n > 1 ? (size_t)n - 1 : 0};
 }
 
-static void tick(const char *id)
+/* In nanoseconds; 0: there is nothing to check, or nobody shall. */
+static uint64_t interval(const char *id)
+{
+    static char format[] =
+        "--format={{with .Config.Healthcheck}}{{printf \"%d\" .Interval}}{{end}}";
+    char text[32];
+    uint64_t ns = 0;
+    return slice_u64(inspect(id, format, text, sizeof text), INT64_MAX, &ns) < 0 ? 0 : ns;
+}
+
+/* One that is paused will go on; one that is made just now, too. */
+static bool is_there(const char *id)
+{
+    static char format[] = "--format={{.State.Status}}";
+    char text[32];
+    struct slice state = inspect(id, format, text, sizeof text);
+    return slice_eq_str(state, "running") || slice_eq_str(state, "paused") ||
+           slice_eq_str(state, "initialized");
+}
+
+/* false: the container has ended meanwhile. */
+static bool wait_for(uint64_t ns, const char *id)
+{
+    const uint64_t slice = (uint64_t)SLICE * SECOND;
+    while (ns > 0) {
+        uint64_t now = ns > slice ? slice : ns;
+        struct timespec t = {.tv_sec = (time_t)(now / SECOND), .tv_nsec = (long)(now % SECOND)};
+        nanosleep(&t, NULL);
+        ns -= now;
+        if (ns > 0 && !is_there(id))
+            return false;
+    }
+    return true;
+}
+
+static void tick(const char *id, uint64_t ns)
 {
     static char healthcheck[] = "healthcheck", word[] = "run";
     char *argv[] = {program, healthcheck, word, (char *)(uintptr_t)id, NULL};
-    uint64_t ns = interval(id);
-    struct timespec wait = {.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
-    for (int refused = 0; ns > 0 && refused < REFUSALS;) {
-        nanosleep(&wait, NULL);
+    bool there = true;
+    while (there && wait_for(ns, id)) {
         int status = run(argv, -1);
-        refused = status == HEALTHY || status == UNHEALTHY ? 0 : refused + 1;
+        there = status == HEALTHY || status == UNHEALTHY || is_there(id);
     }
 }
 
-/* One process a container, however often that was started: a name that one alone can have. */
+/* One process a container, however often that was started: the lock of a file that stays as long as
+ * the sandbox. One that was for an earlier start may be about to end. */
 static bool is_first(const char *id)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "durward-health-%.80s", id);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return fd >= 0 && bind(fd, (struct sockaddr *)&name,
-                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) == 0;
+    char name[PATH_MAX];
+    int folder = network_folder_open(NULL);
+    int n = snprintf(name, sizeof name, "health-%s", id);
+    int fd = folder < 0 || n >= (int)sizeof name
+                 ? -1
+                 : openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    for (int i = 0; fd >= 0 && i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        sleep(1);
+    }
+    return false;
 }
 
 void health_ticker_begin(const char *id)
@@ -100,7 +137,8 @@ void health_ticker_begin(const char *id)
     if (syscall(SYS_close_range, 3, ~0U, 0) < 0)
         _exit(0);
     (void)prctl(PR_SET_NAME, "durward-health");
-    if (is_first(id))
-        tick(id);
+    uint64_t ns = interval(id);
+    if (ns > 0 && is_first(id))
+        tick(id, ns);
     _exit(0);
 }

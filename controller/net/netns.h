@@ -9,8 +9,8 @@
 #include "ipc_msg.h"
 
 enum {
-    NETNS_PORT_CATCH_ALL = 901, /* below 1024: nothing of a sandbox can bind it, so no dev server
-                                   misses it */
+    NETNS_PORT_CATCH_ALL = 901, /* below 1024, so no dev server misses it: a sandbox cannot bind
+                                   there, and root of containers inside finds it taken */
     NETNS_PORT_DNS = 53,
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "network_keeper.h"
+#include "network_message.h"
 #include "network_program.h"
 
 enum { TRIES = 8 };
@@ -42,65 +43,49 @@ static ssize_t read_request(void)
     }
 }
 
-static int send_request(int fd, size_t n, int netns)
+/* The answer's length; 0: whoever listened has ended meanwhile. Takes fd. */
+static ssize_t ask(int fd, size_t n, int netns)
 {
-    union {
-        char room[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {.room = {0}};
-    struct iovec iov = {text, n};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (netns >= 0) {
-        m.msg_control = control.room;
-        m.msg_controllen = sizeof control.room;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &netns, sizeof netns);
-    }
-    return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
-}
-
-/* One try. The answer's length; 0: whoever listened has ended meanwhile; -1: nobody listens. */
-static ssize_t ask(size_t n, int netns)
-{
-    int fd = network_keeper_connect();
-    if (fd < 0)
-        return -1;
-    ssize_t got = send_request(fd, n, netns) < 0 ? 0 : recv(fd, answer, sizeof answer - 1, 0);
+    ssize_t got =
+        network_message_send(fd, text, n, netns) < 0 ? 0 : recv(fd, answer, sizeof answer - 1, 0);
     close(fd);
     return got < 0 ? 0 : got;
 }
 
-/* Where nobody listens we begin one. A keeper that ends with its last container may do so now. */
+/* A keeper that ends with its last container may do so now. */
 static int set_up(size_t n, int netns)
 {
+    struct err err = {0};
     for (int i = 0; i < TRIES; i++) {
-        ssize_t got = ask(n, netns);
-        if (got > 0) {
-            answer[got] = '\0';
-            if (answer[0] != NETWORK_KEEPER_DONE)
-                return fail(answer + 1);
-            puts(answer + 1);
-            return 0;
-        }
-        int listener = got < 0 ? network_keeper_listen() : -1;
-        if (listener >= 0 && network_keeper_start(listener) < 0)
-            return fail("the process of the networks cannot be started");
-        if (listener < 0 && got < 0 && errno != EADDRINUSE)
-            return fail("the socket of the networks cannot be made");
+        int fd = network_keeper_reach(&err);
+        if (fd < 0)
+            return fail(err.text);
+        ssize_t got = ask(fd, n, netns);
+        if (got == 0)
+            continue;
+        answer[got] = '\0';
+        if (answer[0] != NETWORK_KEEPER_DONE)
+            return fail(answer + 1);
+        puts(answer + 1);
+        return 0;
     }
     return fail("the process of the networks ends again and again");
 }
 
+/* Where nobody keeps anything, nothing is to be done. */
 static int tear_down(size_t n)
 {
-    ssize_t got = ask(n, -1);
-    if (got <= 0) /* nobody keeps anything */
-        return 0;
-    answer[got] = '\0';
-    return answer[0] == NETWORK_KEEPER_DONE ? 0 : fail(answer + 1);
+    for (int i = 0; i < TRIES; i++) {
+        int fd = network_keeper_find();
+        if (fd < 0)
+            return 0;
+        ssize_t got = ask(fd, n, -1);
+        if (got == 0)
+            continue;
+        answer[got] = '\0';
+        return answer[0] == NETWORK_KEEPER_DONE ? 0 : fail(answer + 1);
+    }
+    return 0;
 }
 
 static int serve(bool sets_up, const char *path)

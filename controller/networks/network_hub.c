@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bridge_request.h"
+#include "network_message.h"
 #include "pod_request.h"
 #include "rtnl.h"
 
@@ -34,50 +35,6 @@ struct answer {
     char text[256];
 };
 
-/* ---- one message and at most one descriptor ---- */
-
-static int put(int fd, const void *p, size_t n, int descriptor)
-{
-    union {
-        char room[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {.room = {0}};
-    struct iovec iov = {(void *)(uintptr_t)p, n};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (descriptor >= 0) {
-        m.msg_control = control.room;
-        m.msg_controllen = sizeof control.room;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
-    }
-    return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
-}
-
-static int get(int fd, void *p, size_t n, int *descriptor)
-{
-    union {
-        char room[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec iov = {p, n};
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control.room,
-                       .msg_controllen = sizeof control.room};
-    *descriptor = -1;
-    ssize_t got;
-    do
-        got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&m);
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(descriptor, CMSG_DATA(c), sizeof *descriptor);
-    return got == (ssize_t)n ? 0 : -1;
-}
-
 /* ---- in the network's namespace ---- */
 
 static int own = -1, bridge; /* that namespace, and the bridge's index */
@@ -95,7 +52,7 @@ static int index_of(const char *name, struct err *err)
 
 static int begin(const struct network_part *p, struct err *err)
 {
-    unsigned char mac[NETWORK_MAC] = {0x02, 0x42};
+    unsigned char mac[NETWORK_MAC] = {0x02, 0x43}; /* 02:42 begins those of containers */
     memcpy(mac + 2, p->gateway, 4);
     if (unshare(CLONE_NEWNET) < 0)
         return err_sys(err, "cannot make a network namespace");
@@ -105,7 +62,8 @@ static int begin(const struct network_part *p, struct err *err)
     if (rtnl_loopback_up(err) < 0 || bridge_request_make(p->bridge, mac, err) < 0 ||
         (bridge = index_of(p->bridge, err)) < 0 || pod_request_no_ipv6(bridge, err) < 0 ||
         bridge_request_no_forward(bridge, err) < 0 ||
-        pod_request_address(bridge, p->gateway, p->bits, false, err) < 0 ||
+        (network_part_has_gateway(p) &&
+         pod_request_address(bridge, p->gateway, p->bits, false, err) < 0) ||
         pod_request_flags(bridge, true, err) < 0)
         return -1;
     return p->internal ? 0 : bridge_request_rest_local(err);
@@ -119,7 +77,9 @@ static int inside_container(const struct network_part *p, struct err *err)
         pod_request_address(index, p->ip, p->bits, false, err) < 0 ||
         pod_request_flags(index, true, err) < 0)
         return -1;
-    return p->internal ? 0 : bridge_request_way_out(index, p->gateway, err);
+    return p->internal || !network_part_has_gateway(p)
+               ? 0
+               : bridge_request_way_out(index, p->gateway, err);
 }
 
 static void detach(const struct network_part *p)
@@ -202,8 +162,8 @@ static NORETURN void serve(void)
 {
     static struct ask a;
     int given;
-    (void)prctl(PR_SET_NAME, "durward-network");
-    while (get(CHANNEL, &a, sizeof a, &given) == 0) {
+    (void)prctl(PR_SET_NAME, "durward-net");
+    while (network_message_receive(CHANNEL, &a, sizeof a, &given) == sizeof a) {
         struct err err = {0};
         struct answer answer = {0};
         int r = serve_one(&a, given, &err);
@@ -212,7 +172,7 @@ static NORETURN void serve(void)
             snprintf(answer.text, sizeof answer.text, "%.255s", err.text);
         }
         bool made = a.what == SOCKET && r >= 0;
-        if (put(CHANNEL, &answer, sizeof answer, made ? r : -1) < 0)
+        if (network_message_send(CHANNEL, &answer, sizeof answer, made ? r : -1) < 0)
             break;
         if (made)
             close(r);
@@ -229,7 +189,9 @@ static int ask(struct network_hub *hub, const struct ask *a, int given, struct e
 {
     struct answer answer;
     int fd;
-    if (put(hub->fd, a, sizeof *a, given) < 0 || get(hub->fd, &answer, sizeof answer, &fd) < 0) {
+    if (network_message_send(hub->fd, a, sizeof *a, given) < 0 ||
+        network_message_receive(hub->fd, &answer, sizeof answer, &fd) != sizeof answer) {
+        network_hub_end(hub);
         errno = EPIPE;
         return err_set(err, ERR_UNREADY, "the network's process is gone");
     }

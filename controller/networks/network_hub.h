@@ -7,7 +7,7 @@
 #include "network_request.h"
 
 struct network_hub {
-    int fd; /* the channel; -1: none */
+    int fd; /* the channel; -1: none, or its process is gone */
 };
 
 enum network_socket {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,21 +17,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "network_folder.h"
 #include "network_loop.h"
+#include "network_message.h"
+#include "network_relay.h"
 #include "network_tables.h"
 
 enum { LISTENER = 3, BACKLOG = 16, REFRESH_MS = 1000, FIRST_MS = 10 * 1000 };
 
-static const char name[] = "durward-networks";
+static const struct sockaddr_un place = {.sun_family = AF_UNIX,
+                                         .sun_path = NETWORK_FOLDER "/networks"};
 
 /* ---- its socket ---- */
-
-static socklen_t address(struct sockaddr_un *to)
-{
-    *to = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(to->sun_path + 1, name, sizeof name - 1);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof name);
-}
 
 static int fresh(void)
 {
@@ -40,30 +38,24 @@ static int fresh(void)
     return fd;
 }
 
-int network_keeper_listen(void)
+/* -1: nobody listens. */
+static int connected(void)
 {
-    struct sockaddr_un to;
-    socklen_t n = address(&to);
     int fd = fresh();
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&to, n) == 0 && listen(fd, BACKLOG) == 0)
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&place, sizeof place) == 0)
         return fd;
-    int saved = errno;
     if (fd >= 0)
         close(fd);
-    errno = saved;
     return -1;
 }
 
-int network_keeper_connect(void)
+int network_keeper_find(void)
 {
-    struct sockaddr_un to;
-    socklen_t n = address(&to);
-    int fd = fresh();
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&to, n) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    int folder = network_folder_open(NULL);
+    int fd = folder < 0 ? -1 : connected();
+    if (folder >= 0)
+        close(folder);
+    return fd;
 }
 
 /* ---- requests ---- */
@@ -99,36 +91,21 @@ static void serve(int fd, size_t n, int netns)
         reply(fd, NETWORK_KEEPER_FAILED, r == 0 ? "the answer is too long" : err.text);
 }
 
-/* Another user's programs in the sandbox ask nothing. */
-static bool is_ours(int fd)
+/* Whoever asks cannot hold up the others. */
+static bool is_bounded(int fd)
 {
-    struct ucred who = {0};
-    socklen_t n = sizeof who;
     struct timeval at_most = {.tv_sec = 1};
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == getuid() &&
-           setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &at_most, sizeof at_most) == 0 &&
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &at_most, sizeof at_most) == 0 &&
            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &at_most, sizeof at_most) == 0;
 }
 
 static void on_request(struct network_watch *w, uint32_t events)
 {
-    union {
-        char room[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec iov = {text, sizeof text};
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control.room,
-                       .msg_controllen = sizeof control.room};
-    int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC), netns = -1;
+    int fd = network_loop_accept(w, 0), netns = -1;
     (void)events;
     if (fd < 0)
         return;
-    ssize_t n = is_ours(fd) ? recvmsg(fd, &m, MSG_CMSG_CLOEXEC) : -1;
-    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(&netns, CMSG_DATA(c), sizeof netns);
+    ssize_t n = is_bounded(fd) ? network_message_receive(fd, text, sizeof text, &netns) : -1;
     if (n >= 0)
         serve(fd, (size_t)n, netns);
     if (netns >= 0)
@@ -156,11 +133,13 @@ static bool prepare(int listener)
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
+        /* a relay has two: half of all, and the rest is for listeners */
+        network_relay_bound(files.rlim_max / 4);
     }
     signal(SIGCHLD, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    (void)prctl(PR_SET_NAME, name);
+    (void)prctl(PR_SET_NAME, "durward-nets");
     return true;
 }
 
@@ -188,7 +167,8 @@ static void run(void)
     }
 }
 
-int network_keeper_start(int listener)
+/* Becomes that process, in a child. Takes the listener. */
+static int start(int listener)
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -198,4 +178,32 @@ int network_keeper_start(int listener)
     }
     close(listener);
     return pid < 0 ? -1 : 0;
+}
+
+/* The socket of one that has ended makes room. */
+static int begin(struct err *err)
+{
+    int fd = fresh();
+    (void)unlink(place.sun_path);
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&place, sizeof place) == 0 &&
+        listen(fd, BACKLOG) == 0)
+        return start(fd) < 0 ? err_sys(err, "the process of the networks cannot be started") : 0;
+    err_sys(err, "the socket of the networks cannot be made");
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Under a lock, so that one of those who ask at once begins it. */
+int network_keeper_reach(struct err *err)
+{
+    int folder = network_folder_open(err), fd = -1;
+    if (folder < 0)
+        return -1;
+    if (flock(folder, LOCK_EX) < 0)
+        err_sys(err, NETWORK_FOLDER);
+    else if ((fd = connected()) < 0 && begin(err) == 0 && (fd = connected()) < 0)
+        err_sys(err, "the process of the networks does not listen");
+    close(folder);
+    return fd;
 }

@@ -17,12 +17,10 @@ enum { NETWORK_KEEPER_SETUP = 's', NETWORK_KEEPER_TEARDOWN = 't' };
 /* It answers with one: one of these, and what podman is to read, or why not. */
 enum { NETWORK_KEEPER_DONE = '0', NETWORK_KEEPER_FAILED = '1' };
 
-/* Its socket, an abstract one of the sandbox's network. 0, or -1: another one has it (EADDRINUSE),
- * or errno. */
-int network_keeper_listen(void);
-/* Connected to whoever listens there. -1: nobody does. */
-int network_keeper_connect(void);
-/* Becomes that process, in a child. 0 or -1. Takes the listener. */
-int network_keeper_start(int listener);
+/* A connection to it: its socket is in a folder that is root's alone (network_folder.h). -1: there
+ * is none. */
+int network_keeper_find(void);
+/* The same, and where there is none it begins. -1 with err. */
+int network_keeper_reach(struct err *err);
 
 #endif

@@ -12,6 +12,10 @@ struct network_watch {
 
 /* 0 or -1. Once a process. */
 int network_loop_begin(void);
+/* A connection of a listener; flags: SOCK_NONBLOCK or 0. -1: there is none; or there is no
+ * descriptor for it, and who asked was told by a reset: it would be waiting else, and its event
+ * with it. */
+int network_loop_accept(struct network_watch *w, int flags);
 /* Wait for these events (EPOLLIN, EPOLLOUT) of w->fd, or for none. 0 or -1. */
 int network_loop_want(struct network_watch *w, uint32_t events);
 /* Nothing more, and the descriptor is closed. */

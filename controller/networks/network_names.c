@@ -75,14 +75,15 @@ static void on_query(struct network_names *s, const struct query *q, unsigned ch
 {
     unsigned char ips[NETWORK_DNS_ANSWERS][4], reply[NETWORK_DNS_MESSAGE];
     struct network_question question;
-    int found = -1;
     if (n < NETWORK_DNS_HEAD)
         return;
-    if (network_dns_question(p, n, &question))
-        found = s->fn(s->arg, (const unsigned char *)&q->from.sin_addr, question.name, ips);
-    size_t size = found < 0 ? 0
-                            : network_dns_answer(p, &question, (const unsigned char(*)[4])ips,
-                                                 (unsigned)found, reply, sizeof reply);
+    bool read = network_dns_question(p, n, &question);
+    int found =
+        s->fn(s->arg, (const unsigned char *)&q->from.sin_addr, read ? question.name : NULL, ips);
+    size_t size = found < 0 || !read
+                      ? 0
+                      : network_dns_answer(p, &question, (const unsigned char(*)[4])ips,
+                                           (unsigned)found, reply, sizeof reply);
     if (found < 0)
         ask_gate(s, q, p, n);
     else if (size > 0)

@@ -10,7 +10,7 @@ enum { NETWORK_QUERIES_MAX = 128 }; /* of a network, not yet answered */
 struct network_names;
 
 /* Who has this name, for the container that asks from that address: how many addresses there are,
- * or -1 where the name is nobody's. */
+ * or -1 where the sandbox's resolver is to be asked. name NULL: the question is not read here. */
 typedef int network_names_fn(void *arg, const unsigned char from[4], const char *name,
                              unsigned char ips[NETWORK_DNS_ANSWERS][4]);
 

@@ -40,7 +40,7 @@ static void on_connection(struct network_watch *w, uint32_t events)
     for (int i = 0; i < AT_ONCE; i++) {
         struct network_hub *hub;
         unsigned char ip[4];
-        int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = network_loop_accept(w, SOCK_NONBLOCK);
         if (fd < 0)
             return;
         bool there = m->owner->fn(m->owner->arg, &hub, ip);

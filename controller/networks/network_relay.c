@@ -28,7 +28,12 @@ struct relay {
     bool connected;
 };
 
-static unsigned relays;
+static unsigned relays, bound = NETWORK_RELAYS_MAX;
+
+void network_relay_bound(uint64_t n)
+{
+    bound = n < NETWORK_RELAYS_MAX ? (unsigned)n : NETWORK_RELAYS_MAX;
+}
 
 static void reset(int fd)
 {
@@ -120,7 +125,7 @@ static void on_event(struct network_watch *w, uint32_t events)
 
 void network_relay_open(int from, int to, const struct sockaddr_in *address)
 {
-    struct relay *r = to >= 0 && relays < NETWORK_RELAYS_MAX ? malloc(sizeof *r) : NULL;
+    struct relay *r = to >= 0 && relays < bound ? malloc(sizeof *r) : NULL;
     if (r == NULL) {
         reset(from);
         close(from);

@@ -15,7 +15,7 @@
 static int take_text(struct slice value, const char *what, char *to, size_t size, struct err *err)
 {
     if (value.n < 2 || value.p[0] != '"')
-        return err_set(err, ERR_PARSE, "%s is missing or no text", what);
+        return err_set(err, ERR_PARSE, "%s is missing or not a text", what);
     if (value.n - 2 >= size)
         return err_set(err, ERR_LIMIT, "%s is longer than %zu bytes", what, size - 1);
     if (memchr(value.p, '\\', value.n) || memchr(value.p, '\0', value.n))
@@ -28,7 +28,7 @@ static int take_text(struct slice value, const char *what, char *to, size_t size
 static int take_number(struct slice value, const char *what, uint64_t max, uint64_t *ret,
                        struct err *err)
 {
-    return slice_u64(value, max, ret) < 0 ? err_set(err, ERR_PARSE, "%s is no number up to %llu",
+    return slice_u64(value, max, ret) < 0 ? err_set(err, ERR_PARSE, "%s is not a number up to %llu",
                                                     what, (unsigned long long)max)
                                           : 0;
 }
@@ -53,16 +53,16 @@ static int each(struct slice list, const char *what, item_fn *fn, void *arg, str
     if (is_null(list))
         return 0;
     if (!json_next_is(&w, '['))
-        return err_set(err, ERR_PARSE, "%s is no list", what);
+        return err_set(err, ERR_PARSE, "%s is not a list", what);
     if (json_next_is(&w, ']'))
         return 0;
     do {
         if (!json_value(&w, &item))
-            return err_set(err, ERR_PARSE, "%s is no list", what);
+            return err_set(err, ERR_PARSE, "%s is not a list", what);
         if (fn(item, arg, err) < 0)
             return -1;
     } while (json_next_is(&w, ','));
-    return json_next_is(&w, ']') ? 0 : err_set(err, ERR_PARSE, "%s is no list", what);
+    return json_next_is(&w, ']') ? 0 : err_set(err, ERR_PARSE, "%s is not a list", what);
 }
 
 /* ---- ports ---- */
@@ -106,7 +106,7 @@ static int on_port(struct slice item, void *arg, struct err *err)
                        "ports of %s cannot be mapped in a sandbox: tcp and udp can", protocol);
     if (p.host_ip[0] && inet_pton(AF_INET, p.host_ip, ip) != 1 &&
         inet_pton(AF_INET6, p.host_ip, ip) != 1)
-        return err_set(err, ERR_PARSE, "host_ip %s is no address", p.host_ip);
+        return err_set(err, ERR_PARSE, "host_ip %s is not an address", p.host_ip);
     p.host = (uint16_t)host;
     p.container = (uint16_t)container;
     p.udp = protocol[0] == 'u';
@@ -125,7 +125,7 @@ static int on_address(struct slice item, void *arg, struct err *err)
         return -1;
     if (memcmp(part->ip, none, 4) == 0 && strchr(text, ':') == NULL &&
         inet_pton(AF_INET, text, part->ip) != 1)
-        return err_set(err, ERR_PARSE, "%s is no address", text);
+        return err_set(err, ERR_PARSE, "%s is not an address", text);
     return 0;
 }
 
@@ -159,27 +159,24 @@ static int on_subnet(struct slice item, void *arg, struct err *err)
         return -1;
     char *slash = strchr(text, '/');
     if (slash == NULL || slice_u64(slice_str(slash + 1), 128, &bits) < 0)
-        return err_set(err, ERR_PARSE, "%s is no subnet", text);
+        return err_set(err, ERR_PARSE, "%s is not a subnet", text);
     *slash = '\0';
     if (strchr(text, ':'))
         return 0;
     if (bits == 0 || bits > 30 || inet_pton(AF_INET, text, ip) != 1)
-        return err_set(err, ERR_PARSE, "%s/%llu is no subnet of IPv4", text,
+        return err_set(err, ERR_PARSE, "%s/%llu is not a subnet of IPv4", text,
                        (unsigned long long)bits);
     seen.bits = (unsigned)bits;
     if (part->bits || !in_subnet(&seen, ip))
         return 0;
     struct slice gateway = json_find(item, "\"gateway\"");
-    if (is_null(gateway)) { /* as podman itself chooses: the first one */
-        uint32_t first;
-        memcpy(&first, ip, 4);
-        first = htonl(ntohl(first) + 1);
-        memcpy(part->gateway, &first, 4);
-    } else if (take_text(gateway, "a gateway", text, sizeof text, err) < 0)
-        return -1;
-    else if (inet_pton(AF_INET, text, part->gateway) != 1)
-        return err_set(err, ERR_PARSE, "the gateway %s is no address", text);
     part->bits = (unsigned)bits;
+    if (is_null(gateway)) /* podman may give the first address to a container then */
+        return 0;
+    if (take_text(gateway, "a gateway", text, sizeof text, err) < 0)
+        return -1;
+    if (inet_pton(AF_INET, text, part->gateway) != 1)
+        return err_set(err, ERR_PARSE, "the gateway %s is not an address", text);
     return 0;
 }
 
@@ -197,7 +194,7 @@ static int take_mac(struct slice value, struct network_part *part, struct err *e
         return -1;
     if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5],
                &rest) != NETWORK_MAC)
-        return err_set(err, ERR_PARSE, "%s is no address of hardware", text);
+        return err_set(err, ERR_PARSE, "%s is not a hardware address", text);
     for (int i = 0; i < NETWORK_MAC; i++)
         part->mac[i] = (unsigned char)m[i];
     return 0;
@@ -253,7 +250,7 @@ static int take_parts(struct slice networks, struct slice infos, struct network_
         return 0;
     do {
         if (!json_member(&w, &key, &value))
-            return err_set(err, ERR_PARSE, "the networks are no JSON");
+            return err_set(err, ERR_PARSE, "the networks are not JSON");
         if (ret->nparts == NETWORK_PARTS_MAX)
             return err_set(err, ERR_LIMIT, "a container can have %d networks in here",
                            NETWORK_PARTS_MAX);
@@ -261,7 +258,7 @@ static int take_parts(struct slice networks, struct slice infos, struct network_
         if (take_part(key, value, infos, part, err) < 0)
             return err_wrap(err, "network %.*s", SL(key));
     } while (json_next_is(&w, ','));
-    return json_next_is(&w, '}') ? 0 : err_set(err, ERR_PARSE, "the networks are no JSON");
+    return json_next_is(&w, '}') ? 0 : err_set(err, ERR_PARSE, "the networks are not JSON");
 }
 
 int network_request_parse(struct slice text, struct network_request *ret, struct err *err)
@@ -281,6 +278,12 @@ int network_request_parse(struct slice text, struct network_request *ret, struct
                             ret, err);
 }
 
+bool network_part_has_gateway(const struct network_part *p)
+{
+    static const unsigned char none[4];
+    return memcmp(p->gateway, none, 4) != 0;
+}
+
 /* ---- the answer ---- */
 
 static int status_of(const struct network_part *p, char *to, size_t size)
@@ -289,14 +292,14 @@ static int status_of(const struct network_part *p, char *to, size_t size)
     inet_ntop(AF_INET, p->ip, ip, sizeof ip);
     inet_ntop(AF_INET, p->gateway, gateway, sizeof gateway);
     const unsigned char *m = p->mac;
+    bool has = network_part_has_gateway(p), names = p->names && has, leads = !p->internal && has;
     int n = snprintf(to, size,
                      "\"%s\":{\"dns_search_domains\":[],\"dns_server_ips\":[%s%s%s],\"interfaces\":"
                      "{\"%s\":{\"mac_address\":\"%02x:%02x:%02x:%02x:%02x:%02x\",\"subnets\":"
                      "[{\"ipnet\":\"%s/%u\"%s%s%s}]}}}",
-                     p->name, p->names ? "\"" : "", p->names ? gateway : "", p->names ? "\"" : "",
+                     p->name, names ? "\"" : "", names ? gateway : "", names ? "\"" : "",
                      p->interface, m[0], m[1], m[2], m[3], m[4], m[5], ip, p->bits,
-                     p->internal ? "" : ",\"gateway\":\"", p->internal ? "" : gateway,
-                     p->internal ? "" : "\"");
+                     leads ? ",\"gateway\":\"" : "", leads ? gateway : "", leads ? "\"" : "");
     return n < 0 || (size_t)n >= size ? -1 : n;
 }
 

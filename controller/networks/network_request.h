@@ -33,7 +33,7 @@ struct network_part {
     unsigned naliases;
     /* of the network */
     char bridge[IFNAMSIZ];
-    unsigned char gateway[4];
+    unsigned char gateway[4]; /* all 0: it has none */
     unsigned bits;
     bool internal; /* nothing leads out of it */
     bool names;    /* containers find one another by their names */
@@ -49,6 +49,7 @@ struct network_request {
 
 /* *ret is large: not for a stack that is small. -1 with err, in words for podman's user. */
 int network_request_parse(struct slice text, struct network_request *ret, struct err *err);
+bool network_part_has_gateway(const struct network_part *p);
 /* What podman wants to know of a container that has its networks. Returns -1 if it does not fit. */
 int network_request_status(const struct network_request *r, char *to, size_t size);
 

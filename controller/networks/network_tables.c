@@ -62,6 +62,15 @@ static bool is_called(const struct container *c, const struct network_part *p, c
     return found;
 }
 
+/* Is there a network that is not internal, for this container in here? */
+static bool leads_out(const struct container *c, const struct network *here)
+{
+    bool leads = here->ways != NULL;
+    for (unsigned i = 0; c && i < c->nparts && !leads; i++)
+        leads = c->on[i]->ways != NULL;
+    return leads;
+}
+
 /* Names of a network are for those who are in it. */
 static int look_up(void *arg, const unsigned char from[4], const char *name,
                    unsigned char ips[NETWORK_DNS_ANSWERS][4])
@@ -70,15 +79,15 @@ static int look_up(void *arg, const unsigned char from[4], const char *name,
     struct network *here = arg;
     const struct container *who = at_address(here, from);
     char bare[NETWORK_DNS_NAME + 1];
-    size_t n = strlen(name), end = sizeof suffix - 1;
-    int found = 0;
+    size_t n = name ? strlen(name) : 0, end = sizeof suffix - 1;
+    int found = 0, none = leads_out(who, here) ? -1 : 0;
+    if (name == NULL)
+        return none;
     memcpy(bare, name, n + 1);
     if (n > end && strcmp(name + n - end, suffix) == 0)
         bare[n - end] = '\0';
-    if (strcmp(bare, "host.containers.internal") == 0 ||
-        strcmp(bare, "host.docker.internal") == 0) {
-        return here->ways && inet_pton(AF_INET, NETWORK_HOST_INSIDE, ips[0]) == 1 ? 1 : -1;
-    }
+    if (strcmp(bare, "host.containers.internal") == 0 || strcmp(bare, "host.docker.internal") == 0)
+        return none && inet_pton(AF_INET, NETWORK_HOST_INSIDE, ips[0]) == 1 ? 1 : none;
     for (unsigned i = 0; i < NETWORK_KEEPER_CONTAINERS; i++)
         for (unsigned k = 0; containers[i] && k < containers[i]->nparts; k++) {
             const struct network_part *p = &containers[i]->parts[k];
@@ -87,7 +96,7 @@ static int look_up(void *arg, const unsigned char from[4], const char *name,
                 is_called(containers[i], p, bare) && found < NETWORK_DNS_ANSWERS)
                 memcpy(ips[found++], p->ip, 4);
         }
-    return found ? found : -1;
+    return found ? found : none;
 }
 
 /* ---- networks ---- */
@@ -125,11 +134,12 @@ static int begin_network(struct network *n, const struct network_part *p, struct
     return -1;
 }
 
+/* One whose process is gone takes no more containers: it begins anew beside that. */
 static struct network *network_of(const struct network_part *p, struct err *err)
 {
     struct network *room = NULL;
     for (unsigned i = 0; i < NETWORK_KEEPER_NETWORKS; i++)
-        if (networks[i].members && is_like(&networks[i].like, p))
+        if (networks[i].members && networks[i].hub.fd >= 0 && is_like(&networks[i].like, p))
             return &networks[i];
         else if (networks[i].members == 0)
             room = &networks[i];
@@ -196,10 +206,13 @@ static int join(struct container *c, const struct network_part *p, int netns, st
         return err_set(err, ERR_LIMIT, "a container can have %d networks in here",
                        NETWORK_PARTS_MAX);
     struct network *n = network_of(p, err);
-    if (n == NULL)
-        return -1;
-    if (network_hub_attach(&n->hub, p, netns, err) < 0) {
-        if (n->members == 0)
+    int r = n ? network_hub_attach(&n->hub, p, netns, err) : -1;
+    if (n && n->members > 0 && n->hub.fd < 0) {
+        n = network_of(p, err);
+        r = n ? network_hub_attach(&n->hub, p, netns, err) : -1;
+    }
+    if (r < 0) {
+        if (n && n->members == 0)
             end_network(n);
         return -1;
     }
@@ -237,6 +250,7 @@ int network_tables_setup(const struct network_request *r, int netns, struct err 
     for (unsigned i = 0; i < r->nparts; i++)
         leave_named(c, r->parts[i].name);
     unsigned before = c->nparts;
+    bool mapped = c->ports != NULL;
     int result = 0;
     for (unsigned i = 0; result == 0 && i < r->nparts; i++)
         if (join(c, &r->parts[i], netns, err) < 0)
@@ -246,6 +260,8 @@ int network_tables_setup(const struct network_request *r, int netns, struct err 
         result = -1;
     while (result < 0 && c->nparts > before)
         leave(c, c->nparts - 1);
+    if (mapped && c->nparts > 0)
+        network_ports_moved(c->ports);
     forget_if_empty(c);
     return result;
 }

@@ -62,7 +62,7 @@ static void on_connection(struct network_watch *watch, uint32_t events)
     (void)events;
     for (int i = 0; i < AT_ONCE; i++) {
         struct sockaddr_in to;
-        int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = network_loop_accept(watch, SOCK_NONBLOCK);
         if (fd < 0)
             return;
         int other =
@@ -165,26 +165,54 @@ static void serve(struct network_ways *s, uint16_t port)
         (void)open_way(s, free_one, port);
 }
 
-/* A line of /proc/net/tcp: the number, the local address and port, the other's, the state. */
-static void read_table(struct network_ways *s, const char *path)
+/* Ports of the sandbox: of every address, and of loopback ones alone. */
+struct listeners {
+    unsigned char any[65536 / 8], loopback[65536 / 8];
+};
+
+static void mark(unsigned char *of, unsigned port)
 {
-    char line[256];
-    unsigned port, state;
+    of[port / 8] |= (unsigned char)(1U << port % 8);
+}
+
+static bool is_marked(const unsigned char *of, unsigned port)
+{
+    return of[port / 8] >> port % 8 & 1;
+}
+
+/* A line of /proc/net/tcp: the number, the local address and port, the other's, the state. The last
+ * word of an address is that of IPv4, as it lies in memory. */
+static void read_table(const char *path, struct listeners *l)
+{
+    char line[256], address[33];
+    unsigned port, state, last;
     FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, " %*u: %*[0-9A-F]:%4x %*[0-9A-F]:%*x %2x", &port, &state) == 2 &&
-            state == LISTENS)
-            serve(s, (uint16_t)port);
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, " %*u: %32[0-9A-F]:%4x %*[0-9A-F]:%*x %2x", address, &port, &state) != 3 ||
+            state != LISTENS || strlen(address) < 8 ||
+            sscanf(address + strlen(address) - 8, "%8x", &last) != 1)
+            continue;
+        if (strspn(address, "0") == strlen(address))
+            mark(l->any, port);
+        else if (ntohl(last) >> 24 == IN_LOOPBACKNET)
+            mark(l->loopback, port);
+    }
     if (f)
         fclose(f);
 }
 
+/* What listens at loopback addresses alone is for the sandbox's own programs, as on every host. */
 void network_ways_refresh(struct network_ways *s)
 {
+    static struct listeners l;
+    memset(&l, 0, sizeof l);
     for (unsigned i = 0; i < NETWORK_SERVICES_MAX; i++)
         s->services[i].seen = false;
-    read_table(s, "/proc/self/net/tcp");
-    read_table(s, "/proc/self/net/tcp6");
+    read_table("/proc/self/net/tcp", &l);
+    read_table("/proc/self/net/tcp6", &l);
+    for (unsigned port = 1; port < 65536; port++)
+        if (is_marked(l.any, port) && !is_marked(l.loopback, port))
+            serve(s, (uint16_t)port);
     for (unsigned i = 0; i < NETWORK_SERVICES_MAX; i++)
         if (!s->services[i].seen)
             network_loop_close(&s->services[i].watch);

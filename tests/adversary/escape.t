@@ -22,7 +22,7 @@ MUST_FAIL = ("vsock", "packet", "raw", "alg", "netlink-audit", "mptcp", "udplite
 # What a wall lets through, and why that is no way out.
 MEANT = {"gvisor": ("ip_transparent", "so_mark"),  # options that it does not know: it takes them and does nothing
          # in namespaces of its own, where they lead to nothing of the host's (tests/functional/nested.t); and ports that the gate
-         # does not have, for its own programs alone: what goes elsewhere is taken before
+         # does not have: with nf_tables what goes elsewhere is taken before, and without nothing leaves
          "nested": ("bind-443", "unshare-user", "unshare-net", "unshare-mount", "clone-newuser", "setns", "mount", "umount", "pivot_root", "chroot",
                     "sethostname")}
 # What counts as refused: not an answer that shows the call was let in and disliked its arguments.

@@ -226,7 +226,7 @@ def suite(b, name):
     b.t.eq([test for result, test in results if result == "FAIL"], [], "Testcontainers' own tests of %s: none fails" % name) or b.t.diag(said[-12000:])
     b.t.ok(code == 0 and len(passed) > 5, "and %d pass" % len(passed), code, said[-2000:])
     # one of them makes a container that cannot start, and leaves it
-    code, said = b.sh("podman ps -q | wc -l; podman rm -fa >/dev/null; rm -rf /workspace/suite; ps -A -o comm | grep -c durward-network")
+    code, said = b.sh("podman ps -q | wc -l; podman rm -fa >/dev/null; rm -rf /workspace/suite; ps -A -o comm | grep -c durward-net")
     b.t.eq(said, "0\n0\n", "no container runs, and no network is left")
 
 

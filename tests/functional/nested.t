@@ -139,8 +139,35 @@ def names(t, c, box):
     t.eq(said, "front 1\n" * 3 + "nc: bad address 'in-back'\nback 1\n", "names and aliases of a container's own networks resolve, others' do not")
     code, said = out(c, box, "podman run --rm --network front app sh -c \"echo | nc -w 3 $(cat /workspace/ip) 7000\" 2>&1")
     t.ok("back" not in said and "can't connect" in said, "nor is another network's container reached by its address", said)
-    code, said = out(c, box, "podman run --rm --network shut app 2>&1")
-    t.ok("in-run" not in said and "refused 7" in said.replace("refused 6", "refused 7"), "an internal network has no way out", said)
+    code, said = out(c, box, "podman run --rm --network shut app 2>&1; podman run --rm --network shut,front app curl -sS https://%s/both" % HOST)
+    t.ok("curl: (6)" in said and "curl: (7)" not in said and "in-run" not in said and '"/both"' in said, "an internal network has no way out, nor names of what is "
+         "outside; another one of the container has", said)
+    code, said = out(c, box, READY + "podman network create --internal --disable-dns bare; podman run -d --network bare --name bare %s bare; ready bare; podman run "
+                             "--rm --network bare app nc -w 3 $(podman inspect -f '{{.NetworkSettings.Networks.bare.IPAddress}}' bare) 7000 </dev/null; podman rm -f -t 0 "
+                             "bare; podman network rm bare" % SERVE)
+    t.ok("bare 0\n" in said, "a network without a gateway connects its containers, the first of which has the first address", said)
+
+
+def folder(t, c, box):
+    """Whoever could listen in the place of podman's backend would be handed containers' networks."""
+    code, said = out(c, box, "cd /run; for how in '-o 1000 -m 700' '-m 777'; do rm -rf durward-containers; install -d $how durward-containers; podman run --rm app 2>&1; "
+                             "done; rm -rf durward-containers")
+    t.ok(said.count("is another user's, or open to others") == 2 and "in-run" not in said, "where the folder of the networks' socket is another user's, or open to others, "
+         "no container is begun", said)
+
+
+def health(t, c, box):
+    code, said = out(c, box, "podman run -d --health-cmd true --health-interval disable app sleep 99; w=$(podman run -d --health-cmd true --health-interval 1h app sleep "
+                             "99); cd /run/durward-containers; for i in $(seq 100); do [ -e health-$w ] && break; sleep 0.1; done; ls | grep -c health-; podman rm -f -t 0 $w")
+    t.ok("1\n" in said.splitlines(True), "a check of health is one process; without an interval there is none", said)
+
+
+def few(t, c, box):
+    """A keeper that has few descriptors."""
+    code, said = out(c, box, READY + "prlimit --nofile=128 podman run -d --name few -p 7001:7000 -p 7100-7107:7100-7107 %s few; ready few; python3 "
+                             "/tmp/networks.py hold 100 32; podman rm -f -t 0 few" % SERVE)
+    got = next((json.loads(line) for line in said.splitlines() if line[:1] == "{"), {"carried": 0})
+    t.ok(5 < got["carried"] <= 32 and got["then"] == "7", "connections for which it has no descriptor are reset, and later ones are carried (%s of 32)" % got["carried"], said)
 
 
 def ports(t, c, box):
@@ -151,15 +178,16 @@ def ports(t, c, box):
     said = out(c, box, "curl -sS -m 5 http://%s/still" % HOST)[1]
     t.ok("Durward denied" in said, "whoever has port 80 in the sandbox gets nothing that is sent elsewhere: the gate does", said)
     code, said = out(c, box, READY + "podman run -d --name echo -p 7001:7000 -p 7001:7000/udp %s echo; ready "
-                             "echo; python3 /tmp/networks.py ask; python3 /tmp/networks.py hold; setpriv --reuid "
-                             "1000 --regid 1000 --clear-groups python3 - other </tmp/networks.py; python3 /tmp/networks.py other" % SERVE)
+                             "echo; python3 /tmp/networks.py ask; python3 /tmp/networks.py hold 1100 1024; setpriv --reuid "
+                             "1000 --regid 1000 --clear-groups python3 - other </tmp/networks.py; podman run --rm --network host -u 0 %s app python3 /networks.py other; python3 "
+                             "/tmp/networks.py other" % (SERVE, HOST_PROGRAMS))
     got = [json.loads(line) for line in said.splitlines() if line[:1] in "{\""]
-    if not t.ok(len(got) == 4, "mapped ports are asked", said):
+    if not t.ok(len(got) == 5, "mapped ports are asked", said):
         return
     t.eq(got[0], {"tcp": ["3000000"] * 2, "udp": [True] * 3, "clients": 40}, "TCP and UDP by IPv4 and IPv6 of localhost, and both ends of a connection")
     t.ok(1000 <= got[1]["carried"] <= 1024 and got[1]["then"] == "7", "connections are bounded (%s of 1024), and later ones are carried" % got[1]["carried"], got)
-    t.ok(got[2] in ("ConnectionResetError", "BrokenPipeError") and got[3] == "0{}", "another user's program is not heard", got)
-    t.eq(out(c, box, "ps -A -o comm | grep -c durward-network")[1], "4\n", "a process for each of three networks that have containers, and their keeper")
+    t.eq(got[2:], ["PermissionError", "FileNotFoundError", "0{}"], "another user's program does not reach the keeper, nor does a container with the sandbox's network")
+    t.eq(out(c, box, "ps -A -o comm | grep -c durward-net")[1], "4\n", "a process for each of three networks that have containers, and their keeper")
     code, said = out(c, box, "podman run --rm -p 7001:1 app 2>&1; podman run --rm -p 1:1/sctp app 2>&1")
     t.ok("port 7001 of the sandbox: Address already in use" in said and "sctp cannot be mapped" in said, "a port that is taken, and one of SCTP: refused in words", said)
 
@@ -169,17 +197,24 @@ def networks(t, s, c, box):
     with open(os.path.join(durward.INSIDE, "networks.py"), "rb") as f:
         c.write(box, "/tmp/networks.py", f.read())
     out(c, box, "chmod 644 /tmp/networks.py")
+    t.part(folder, t, c, box)
+    t.part(health, t, c, box)
     t.part(names, t, c, box)
     t.part(ports, t, c, box)
     before = len(s.d.kinds("denied"))
-    code, said = out(c, box, "cd /tmp; python3 -m http.server 9876 >/dev/null 2>&1 & p=$!; until curl -s http://127.0.0.1:9876/ >/dev/null; do sleep 0.1; done; podman run --rm "
-                             "app sh -c 'for h in host.containers.internal:9876 host.docker.internal:9876 192.0.2.1; do curl -sS -m 5 http://$h/ 2>&1 | grep "
+    code, said = out(c, box, "cd /tmp; python3 -m http.server 9876 >/dev/null 2>&1 & p=$!; python3 -m http.server -b 127.0.0.1 9877 >/dev/null 2>&1 & p=\"$p $!\"; "
+                             "for i in 6 7; do until curl -s http://127.0.0.1:987$i/ >/dev/null; do sleep 0.1; done; done; podman run --rm "
+                             "app sh -c 'for h in host.containers.internal:9876 host.docker.internal:9876 host.docker.internal:9877 192.0.2.1; do curl -sS -m 5 http://$h/ 2>&1 | grep "
                              "-e DOCTYPE -e Durward; done'; kill $p")
     t.ok(said.count("DOCTYPE") == 2 and "Durward denied" in said and len(s.d.kinds("denied")) > before,
-         "the sandbox's own services are reached by its names; an address that no rule names is refused by the gate, and recorded", said)
-    code, said = out(c, box, "kill -9 $(pgrep -o -x durward-network); podman run --rm app curl -sS https://%s/anew; podman rm -fa -t 0 >/dev/null; podman network rm front back "
-                             "shut; ps -A -o comm | grep -c -e durward-net -e durward-health; grep -c ' 0A ' /proc/net/tcp" % HOST)
+         "the sandbox's own services are reached by its names, but those at 127.0.0.1 alone; an address that no rule names is refused by the gate, and recorded", said)
+    code, said = out(c, box, "kill -9 $(pgrep -x durward-net); podman run --rm --network front app curl -sS https://%s/again" % HOST)
+    t.ok('"/again"' in said, "a network whose process was killed begins anew with its next container", said)
+    code, said = out(c, box, "kill -9 $(pgrep -x durward-nets); podman run --rm app curl -sS https://%s/anew; podman rm -fa -t 0 >/dev/null; podman network rm front back "
+                             "shut; for i in $(seq 100); do pgrep durward- >/dev/null || break; sleep 0.1; done; ps -A -o comm | grep -c -e durward-net -e durward-health; "
+                             "grep -c ' 0A ' /proc/net/tcp" % HOST)
     t.ok('"/anew"' in said and said.endswith("\n0\n2\n"), "the keeper of the networks begins anew with the next container, and nothing is left after the last", said)
+    t.part(few, t, c, box)
 
 
 def pulled(t, s):

@@ -66,7 +66,7 @@ static void test_taken(void)
 
 static void test_without(void)
 {
-    char status[300];
+    char status[400];
     CU_ASSERT_EQUAL(parse("null",
                           "\"static_ips\":[\"10.88.0.2\"],\"interface_name\":\"eth0\",\"aliases\":"
                           "null,\"static_mac\":\"44:33:22:11:00:0f\"",
@@ -74,9 +74,17 @@ static void test_without(void)
                           "true,\"subnets\":[{\"subnet\":\"10.88.0.0/16\"}]"),
                     0);
     CU_ASSERT_TRUE(r.nports == 0 && r.parts[0].internal && !r.parts[0].names);
-    CU_ASSERT_EQUAL(memcmp(r.parts[0].gateway, "\x0a\x58\x00\x01", 4), 0);
+    /* podman gives the network's first address to a container then */
+    CU_ASSERT_FALSE(network_part_has_gateway(&r.parts[0]));
     CU_ASSERT_EQUAL(r.parts[0].mac[5], 15);
     CU_ASSERT_EQUAL(network_request_status(&r, status, sizeof status), 0);
+    CU_ASSERT_PTR_NULL(strstr(status, "gateway"));
+    CU_ASSERT_EQUAL(parse("[]", PART,
+                          "\"driver\":\"bridge\",\"network_interface\":\"b\",\"dns_enabled\":true,"
+                          "\"subnets\":[{\"subnet\":\"10.89.0.0/24\"}]"),
+                    0);
+    CU_ASSERT_EQUAL(network_request_status(&r, status, sizeof status), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(status, "\"dns_server_ips\":[]"));
     CU_ASSERT_PTR_NULL(strstr(status, "gateway"));
     CU_ASSERT_EQUAL(
         network_request_parse(SLICE("{\"container_id\":\"x\",\"networks\":{}}"), &r, &err), 0);
@@ -91,12 +99,12 @@ static void test_refused(void)
         const char *container, *host, *protocol, *more, *why;
     } ports[] = {
         {"80", "0", "tcp", "", "is 0"},
-        {"80", "65536", "tcp", "", "host_port is no number"},
-        {"-1", "80", "tcp", "", "container_port is no number"},
+        {"80", "65536", "tcp", "", "host_port is not a number"},
+        {"-1", "80", "tcp", "", "container_port is not a number"},
         {"80", "80", "sctp", "", "sctp cannot be mapped"},
         {"80", "65535", "tcp", ",\"range\":2", "beyond 65535"},
         {"80", "1024", "tcp", ",\"range\":300", "256 mapped ports"},
-        {"80", "80", "tcp", ",\"host_ip\":\"here\"", "is no address"},
+        {"80", "80", "tcp", ",\"host_ip\":\"here\"", "is not an address"},
     };
     for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
         char text[200];
@@ -104,19 +112,19 @@ static void test_refused(void)
                  ports[i].more);
         refused(text, PART, NETWORK, ports[i].why);
     }
-    refused("{}", PART, NETWORK, "port_mappings is no list");
+    refused("{}", PART, NETWORK, "port_mappings is not a list");
     refused("[]", "\"interface_name\":\"eth0\"", NETWORK, "no subnet");
     refused("[]", "\"static_ips\":[\"10.89.0.7\"]", NETWORK, "interface_name");
     refused("[]", "\"static_ips\":[\"10.89.0.7\"],\"interface_name\":\"an-interface-too-long\"",
             NETWORK, "longer than 15");
     refused("[]", "\"static_ips\":[\"10.89.0.\\u0037\"],\"interface_name\":\"eth0\"", NETWORK,
             "no name has");
-    refused("[]", PART ",\"static_mac\":\"1:2:3\"", NETWORK, "no address of hardware");
+    refused("[]", PART ",\"static_mac\":\"1:2:3\"", NETWORK, "not a hardware address");
     refused("[]", PART, "\"driver\":\"macvlan\"", "driver bridge alone");
     refused("[]", PART,
             "\"driver\":\"bridge\",\"network_interface\":\"b\",\"subnets\":"
             "[{\"subnet\":\"0.0.0.0/0\"}]",
-            "no subnet of IPv4");
+            "not a subnet of IPv4");
     refused("[]", PART,
             "\"driver\":\"bridge\",\"network_interface\":\"b\",\"subnets\":"
             "[{\"subnet\":\"fd00::/64\"}]",

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs inside a sandbox, beside containers with networks of their own. networks.py echo NAME: in a container, answers datagrams and
-says its name and the bytes of connections at port 7000. networks.py ask: what its mapped ports answer. networks.py hold: how many connections to port 7001
-are carried at once. networks.py other: what another user's program gets of the keeper. Prints JSON."""
+says its name and the bytes of connections at port 7000. networks.py ask: what its mapped ports answer. networks.py hold N MOST: how many of N connections to
+port 7001 are carried at once, when MOST can be. networks.py other: what who is not podman gets of the keeper. Prints JSON."""
 import json
 import os
 import resource
@@ -60,12 +60,17 @@ def ask():
 
 def hold():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    held = [socket.create_connection(("127.0.0.1", 7001), timeout=20) for _ in range(1100)]
+    held, n, most = [], int(sys.argv[2]), int(sys.argv[3])
+    for _ in range(n):
+        try:
+            held.append(socket.create_connection(("127.0.0.1", 7001), timeout=20))
+        except ConnectionResetError:
+            n -= 1
     poll = select.poll()
     for s in held:
         poll.register(s, select.POLLIN)
     end = time.monotonic() + 10
-    while len(poll.poll(100)) < len(held) - 1024 and time.monotonic() < end:
+    while len(poll.poll(100)) < n - most and time.monotonic() < end:
         pass
     for s in held:
         try:
@@ -84,9 +89,9 @@ def hold():
 
 def other():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect("\0durward-networks")
     s.settimeout(5)
     try:
+        s.connect("/run/durward-containers/networks")
         s.send(b't{"container_id":"x","networks":{}}')
         return s.recv(100).decode()
     except OSError as e:

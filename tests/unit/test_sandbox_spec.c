@@ -233,6 +233,30 @@ static void test_message(void)
     CU_ASSERT_STRING_EQUAL(back.limits.docker.socket, "");
 }
 
+/* A number that is no backend's, before what a docker one says. */
+static void test_message_unknown(void)
+{
+    static const char socket[] = "/run/d.sock";
+    struct sandbox_spec back,
+        s = {.limits = {
+                 .memory = 1 << 30, .backend = BACKEND_DOCKER, .docker = {"/run/d.sock", "a:1"}}};
+    for (int number = BACKEND_DOCKER; number <= BACKENDS_ALL;
+         number += BACKENDS_ALL - BACKEND_DOCKER) {
+        struct msg m;
+        msg_init(&m, 1);
+        sandbox_spec_put(&s, &m);
+        struct slice body = buf_slice(&m.body);
+        char *at = memmem(body.p, body.n, socket, strlen(socket));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+        do /* over the text's length */
+            at--;
+        while (at > body.p && *at != BACKEND_DOCKER);
+        *at = (char)number;
+        CU_ASSERT_EQUAL(sandbox_spec_get(&back, &m), number == BACKEND_DOCKER ? 0 : -1);
+        msg_done(&m);
+    }
+}
+
 static void test_message_of_pods(void)
 {
     struct sandbox_spec s = {.limits = {.backend = BACKEND_KUBERNETES,
@@ -466,6 +490,7 @@ void suite_sandbox_spec(void)
     CU_pSuite s = CU_add_suite("shape", NULL, NULL);
     CU_add_test(s, "what the configuration refuses of a backend", test_refused);
     CU_add_test(s, "what goes to the builder of a pod", test_message_of_pods);
+    CU_add_test(s, "a message of an unknown backend", test_message_unknown);
     CU_add_test(s, "the cluster of pods", test_cluster);
     CU_add_test(s, "lengths", test_long_names);
     CU_add_test(s, "defaults", test_defaults);

@@ -11,52 +11,28 @@
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "rtnl.h"
 
-enum { ROOM = 512, LOOSE = 2, LOOPBACK = 1 };
-
-static struct nlmsghdr *begin(char room[ROOM], uint16_t type, uint16_t flags)
-{
-    memset(room, 0, ROOM);
-    struct nlmsghdr *h = mnl_nlmsg_put_header(room);
-    h->nlmsg_type = type;
-    h->nlmsg_flags = flags;
-    return h;
-}
-
-static struct nlmsghdr *link_of(char room[ROOM], uint16_t type, int index)
-{
-    struct nlmsghdr *h = begin(room, type, 0);
-    struct ifinfomsg *link = mnl_nlmsg_put_extra_header(h, sizeof *link);
-    link->ifi_family = AF_UNSPEC;
-    link->ifi_index = index;
-    return h;
-}
-
-static int sent(struct nlmsghdr *h, const char *what, struct err *err)
-{
-    return rtnl_transact(h, err) < 0 ? err_wrap(err, "%s", what) : 0;
-}
+enum { LOOSE = 2, LOOPBACK = 1 };
 
 int pod_request_flags(int index, bool up, struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = link_of(room, RTM_NEWLINK, index);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_link_request(room, RTM_NEWLINK, 0, index);
     struct ifinfomsg *link = mnl_nlmsg_get_payload(h);
     link->ifi_flags = up ? IFF_UP : 0;
     link->ifi_change = IFF_UP;
-    return sent(h, up ? "an interface up" : "an interface down", err);
+    return rtnl_send(h, up ? "an interface up" : "an interface down", err);
 }
 
 /* Checks of where a packet comes from would be by routes that lead to both of the pod's sides: they
  * are loose, and the rules (nft_pod.h) say what may come from where. */
 int pod_request_forward(int index, bool ours, struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = link_of(room, RTM_NEWLINK, index);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_link_request(room, RTM_NEWLINK, 0, index);
     struct nlattr *all = mnl_attr_nest_start(h, IFLA_AF_SPEC);
     struct nlattr *inet = mnl_attr_nest_start(h, AF_INET);
     struct nlattr *conf = mnl_attr_nest_start(h, IFLA_INET_CONF);
@@ -67,12 +43,12 @@ int pod_request_forward(int index, bool ours, struct err *err)
     mnl_attr_nest_end(h, conf);
     mnl_attr_nest_end(h, inet);
     mnl_attr_nest_end(h, all);
-    return sent(h, "an interface that forwards", err);
+    return rtnl_send(h, "an interface that forwards", err);
 }
 
-static struct nlmsghdr *number_of(char room[ROOM], uint16_t type, int netns)
+static struct nlmsghdr *number_of(char room[RTNL_ROOM], uint16_t type, int netns)
 {
-    struct nlmsghdr *h = begin(room, type, 0);
+    struct nlmsghdr *h = rtnl_request(room, type, 0);
     struct rtgenmsg *g = mnl_nlmsg_put_extra_header(h, sizeof *g);
     g->rtgen_family = AF_UNSPEC;
     mnl_attr_put_u32(h, NETNSA_FD, (uint32_t)netns);
@@ -90,7 +66,7 @@ static int on_number(const struct nlmsghdr *h, void *arg)
 
 int pod_request_number(int netns, int *ret, struct err *err)
 {
-    char room[ROOM];
+    char room[RTNL_ROOM];
     *ret = -1;
     return rtnl_ask(number_of(room, RTM_GETNSID, netns), on_number, ret, err) < 0
                ? err_wrap(err, "the number of a namespace")
@@ -99,16 +75,16 @@ int pod_request_number(int netns, int *ret, struct err *err)
 
 int pod_request_set_number(int netns, int number, struct err *err)
 {
-    char room[ROOM];
+    char room[RTNL_ROOM];
     struct nlmsghdr *h = number_of(room, RTM_NEWNSID, netns);
     mnl_attr_put_u32(h, NETNSA_NSID, (uint32_t)number);
-    return sent(h, "a number for a namespace", err);
+    return rtnl_send(h, "a number for a namespace", err);
 }
 
 int pod_request_delete(int index, struct err *err)
 {
-    char room[ROOM];
-    return sent(link_of(room, RTM_DELLINK, index), "an interface removed", err);
+    char room[RTNL_ROOM];
+    return rtnl_send(rtnl_link_request(room, RTM_DELLINK, 0, index), "an interface removed", err);
 }
 
 /* One queue each way, as a pair has by itself; for those that it takes back the kernel waits. */
@@ -121,8 +97,8 @@ static void put_queues(struct nlmsghdr *h)
 int pod_request_pair(const char *name, const char *peer, const unsigned char mac[POD_REQUEST_MAC],
                      uint32_t mtu, int netns, struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = link_of(room, RTM_NEWLINK, 0);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_link_request(room, RTM_NEWLINK, 0, 0);
     h->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
     mnl_attr_put_strz(h, IFLA_IFNAME, name);
     mnl_attr_put_u32(h, IFLA_MTU, mtu);
@@ -140,14 +116,14 @@ int pod_request_pair(const char *name, const char *peer, const unsigned char mac
     mnl_attr_nest_end(h, other);
     mnl_attr_nest_end(h, data);
     mnl_attr_nest_end(h, info);
-    return sent(h, "a pair of interfaces", err);
+    return rtnl_send(h, "a pair of interfaces", err);
 }
 
 int pod_request_address(int index, const unsigned char ip[4], unsigned bits, bool link,
                         struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = begin(room, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_request(room, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
     struct ifaddrmsg *a = mnl_nlmsg_put_extra_header(h, sizeof *a);
     a->ifa_family = AF_INET;
     a->ifa_prefixlen = (unsigned char)bits;
@@ -155,14 +131,14 @@ int pod_request_address(int index, const unsigned char ip[4], unsigned bits, boo
     a->ifa_index = (unsigned)index;
     mnl_attr_put(h, IFA_LOCAL, 4, ip);
     mnl_attr_put(h, IFA_ADDRESS, 4, ip);
-    return sent(h, "an interface's address", err);
+    return rtnl_send(h, "an interface's address", err);
 }
 
 int pod_request_route(int index, unsigned table, const unsigned char ip[4], unsigned bits,
                       const unsigned char *gateway, struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = begin(room, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_request(room, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
     struct rtmsg *rt = mnl_nlmsg_put_extra_header(h, sizeof *rt);
     rt->rtm_family = AF_INET;
     rt->rtm_dst_len = (unsigned char)bits;
@@ -176,13 +152,13 @@ int pod_request_route(int index, unsigned table, const unsigned char ip[4], unsi
     if (gateway)
         mnl_attr_put(h, RTA_GATEWAY, 4, gateway);
     mnl_attr_put_u32(h, RTA_OIF, (uint32_t)index);
-    return sent(h, "a route", err);
+    return rtnl_send(h, "a route", err);
 }
 
 int pod_request_local(unsigned table, const unsigned char ip[4], struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = begin(room, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_request(room, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
     struct rtmsg *rt = mnl_nlmsg_put_extra_header(h, sizeof *rt);
     rt->rtm_family = AF_INET;
     rt->rtm_dst_len = 32;
@@ -192,14 +168,14 @@ int pod_request_local(unsigned table, const unsigned char ip[4], struct err *err
     rt->rtm_table = (unsigned char)table;
     mnl_attr_put(h, RTA_DST, 4, ip);
     mnl_attr_put_u32(h, RTA_OIF, LOOPBACK);
-    return sent(h, "a local route", err);
+    return rtnl_send(h, "a local route", err);
 }
 
 /* What rtnl_all_local made: while all is local no gateway can be named. */
 int pod_request_not_all_local(struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = begin(room, RTM_DELROUTE, 0);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_request(room, RTM_DELROUTE, 0);
     struct rtmsg *rt = mnl_nlmsg_put_extra_header(h, sizeof *rt);
     rt->rtm_family = AF_INET;
     rt->rtm_scope = RT_SCOPE_HOST;
@@ -214,8 +190,8 @@ int pod_request_not_all_local(struct err *err)
 /* No addresses of IPv6 that nobody asked for. */
 int pod_request_no_ipv6(int index, struct err *err)
 {
-    char room[ROOM];
-    struct nlmsghdr *h = link_of(room, RTM_NEWLINK, index);
+    char room[RTNL_ROOM];
+    struct nlmsghdr *h = rtnl_link_request(room, RTM_NEWLINK, 0, index);
     struct nlattr *all = mnl_attr_nest_start(h, IFLA_AF_SPEC);
     struct nlattr *inet6 = mnl_attr_nest_start(h, AF_INET6);
     mnl_attr_put_u8(h, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
@@ -226,10 +202,10 @@ int pod_request_no_ipv6(int index, struct err *err)
     return err_wrap(err, "an interface without IPv6");
 }
 
-static struct nlmsghdr *rule_of(char room[ROOM], uint16_t type, uint16_t flags, uint32_t priority,
-                                unsigned table)
+static struct nlmsghdr *rule_of(char room[RTNL_ROOM], uint16_t type, uint16_t flags,
+                                uint32_t priority, unsigned table)
 {
-    struct nlmsghdr *h = begin(room, type, flags);
+    struct nlmsghdr *h = rtnl_request(room, type, flags);
     struct fib_rule_hdr *r = mnl_nlmsg_put_extra_header(h, sizeof *r);
     r->family = AF_INET;
     r->action = FR_ACT_TO_TBL;
@@ -241,7 +217,7 @@ static struct nlmsghdr *rule_of(char room[ROOM], uint16_t type, uint16_t flags, 
 int pod_request_rule(uint32_t priority, unsigned table, uint32_t mark, const unsigned char *from,
                      struct err *err)
 {
-    char room[ROOM];
+    char room[RTNL_ROOM];
     struct nlmsghdr *h = rule_of(room, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, priority, table);
     struct fib_rule_hdr *r = mnl_nlmsg_get_payload(h);
     if (from) {
@@ -257,7 +233,7 @@ int pod_request_rule(uint32_t priority, unsigned table, uint32_t mark, const uns
 
 int pod_request_local_last(struct err *err)
 {
-    char room[ROOM];
+    char room[RTNL_ROOM];
     struct nlmsghdr *h = rule_of(room, RTM_DELRULE, 0, 0, RT_TABLE_LOCAL);
     if (rtnl_transact(h, err) == 0 || errno == ENOENT)
         return 0;

@@ -13,6 +13,24 @@
 
 enum { LOOPBACK = 1, REQUEST_MAX = 256 }; /* lo is always interface 1 */
 
+struct nlmsghdr *rtnl_request(char room[RTNL_ROOM], uint16_t type, uint16_t flags)
+{
+    memset(room, 0, RTNL_ROOM);
+    struct nlmsghdr *h = mnl_nlmsg_put_header(room);
+    h->nlmsg_type = type;
+    h->nlmsg_flags = flags;
+    return h;
+}
+
+struct nlmsghdr *rtnl_link_request(char room[RTNL_ROOM], uint16_t type, uint16_t flags, int index)
+{
+    struct nlmsghdr *h = rtnl_request(room, type, flags);
+    struct ifinfomsg *link = mnl_nlmsg_put_extra_header(h, sizeof *link);
+    link->ifi_family = AF_UNSPEC;
+    link->ifi_index = index;
+    return h;
+}
+
 /* Send one request with NLM_F_ACK on a socket of its own and read the verdict. */
 int rtnl_ask(struct nlmsghdr *h, rtnl_fn fn, void *arg, struct err *err)
 {
@@ -39,6 +57,11 @@ int rtnl_ask(struct nlmsghdr *h, rtnl_fn fn, void *arg, struct err *err)
 int rtnl_transact(struct nlmsghdr *h, struct err *err)
 {
     return rtnl_ask(h, NULL, NULL, err);
+}
+
+int rtnl_send(struct nlmsghdr *h, const char *what, struct err *err)
+{
+    return rtnl_transact(h, err) < 0 ? err_wrap(err, "%s", what) : 0;
 }
 
 int rtnl_dump(uint16_t type, unsigned char family, rtnl_fn fn, void *arg, struct err *err)

@@ -8,8 +8,16 @@
 
 struct nlmsghdr;
 
+enum { RTNL_ROOM = 512 }; /* bytes of a request */
+
+/* Begin a request in the caller's room: of a type (RTM_...), and of an interface (RTM_NEWLINK and
+ * RTM_DELLINK; index 0: one that is to be made). */
+struct nlmsghdr *rtnl_request(char room[RTNL_ROOM], uint16_t type, uint16_t flags);
+struct nlmsghdr *rtnl_link_request(char room[RTNL_ROOM], uint16_t type, uint16_t flags, int index);
 /* Send one request on a socket of its own and read the verdict (errno is the kernel's). */
 int rtnl_transact(struct nlmsghdr *h, struct err *err);
+/* The same; `what` begins the text of an error. */
+int rtnl_send(struct nlmsghdr *h, const char *what, struct err *err);
 /* The same for one that is answered by more than that: fn, if not NULL, has it looked at. */
 int rtnl_ask(struct nlmsghdr *h, int (*fn)(const struct nlmsghdr *h, void *arg), void *arg,
              struct err *err);

@@ -194,12 +194,8 @@ def records(t, d):
     admitted = [r for r in d.kinds("admitted") if r.get("scheme") == "imap"]
     t.ok(admitted and all(r.get("user") == imap.USER and r.get("credential") == "app" and r.get("role") == "imap-back" for r in admitted),
          "a session is on record before it goes", str(admitted[:1]))
-    ends = {}
-
-    def ended():
-        ends.update({r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")})
-        return all(r["id"] in ends for r in admitted)
-    t.ok(tap.wait_for(ended, 10), "each has one end", str([r for r in admitted if r["id"] not in ends][:3]))
+    ends = d.ends(admitted)
+    t.ok(all(r["id"] in ends for r in admitted), "each has one end", str([r for r in admitted if r["id"] not in ends][:3]))
     did = " ".join(r.get("statements", "") for r in ends.values())
     t.ok("append/Sent:3" in did and "move/Archive/2026:1" in did and "fetch/INBOX:" in did and "select/INBOX:" in did, "with what it did, and where", did[:600])
     t.ok(any(r.get("bytes_up", 0) > 1900000 and r.get("bytes_down", 0) > 1900000 for r in ends.values()), "and its bytes")
@@ -300,7 +296,7 @@ def more(t, server):
          repr(token.said))
     said = last(box, host="echo.example.com")
     t.ok(said.startswith("a NO") and "the server says NO [AUTHENTICATIONFAILED]: upstream_login" in said and "4711" not in said, "a server that says a login that it refuses", said)
-    t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says NO [AUTHENTICATIONFAILED]"], "of which nothing is on record but its code")
+    t.ok(d.wait_records(1, "aborted", detail="the server says NO [AUTHENTICATIONFAILED]"), "of which nothing is on record but its code")
     said = last(box, host="code.example.com")
     t.ok("the server says NO [PERMANENTFLAGS]: upstream_login" in said and "4711" not in said, "a server that says it in a code", said)
     for what, host, fake, code in liars:

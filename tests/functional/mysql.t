@@ -153,12 +153,7 @@ def records(t, d, server):
     one = admitted[0] if admitted else {}
     t.ok(one.get("user") == "app" and one.get("authority") == HOST and one.get("path") == "/orders" and
          one.get("credential") == "app" and one.get("role") == "mysql-back", "a session is on record before it is made", str(one))
-    ends = {}
-
-    def ended():
-        ends.update({r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")})
-        return all(r["id"] in ends for r in admitted)
-    tap.wait_for(ended, 10)  # clients have gone, and their sessions go
+    ends = d.ends(admitted)
     t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end",
          str([r for r in admitted if r["id"] not in ends][:3]))
     t.ok(re.match(r"[0-9a-f]{16}:\d+", ends.get(one.get("id"), {}).get("statements", "")), "with fingerprints of its statements")

@@ -124,7 +124,7 @@ def told(t, server):
     t.ok([refused(s) for s in said] == [True] * 5 + [False] * 3 and said[6] == ["$", "app"], "passwords and hashes of them", str(said))
     status, out, err = box.sh("redis-cli -h old.example.com PING")
     t.ok("the server says ERR: upstream_login" in out + err and PASSWORD not in out + err, "a server that says a login that it refuses", out, err)
-    t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says ERR"], "of which nothing is on record but its code")
+    t.ok(d.wait_records(1, "aborted", detail="the server says ERR"), "of which nothing is on record but its code")
     box.close()
 
 
@@ -323,12 +323,7 @@ def records(t, d):
     one = admitted[0] if admitted else {}
     t.ok(one.get("user") == "app" and one.get("authority") == HOST and one.get("credential") == "app" and
          one.get("role") == "redis-back", "a session is on record before it is made", str(one))
-    ends = {}
-
-    def ended():
-        ends.update({r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")})
-        return all(r["id"] in ends for r in admitted)
-    tap.wait_for(ended, 10)  # clients have gone, and their sessions go
+    ends = d.ends(admitted)
     t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end",
          str([r for r in admitted if r["id"] not in ends][:3]))
     end = ends.get(one.get("id"), {})

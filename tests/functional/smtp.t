@@ -206,12 +206,8 @@ def records(t, d):
     one = [r for r in admitted if r.get("count") == 2][:1]
     t.ok(one and one[0].get("user") == smtp.USER and one[0].get("credential") == "app" and one[0].get("role") == "smtp-back" and
          one[0].get("statements") == "acme.example:2", "a message is on record before it goes", str(one))
-    ends = {}
-
-    def ended():
-        ends.update({r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")})
-        return all(r["id"] in ends for r in admitted)
-    t.ok(admitted and tap.wait_for(ended, 10), "each has one end", str([r for r in admitted if r["id"] not in ends][:3]))
+    ends = d.ends(admitted)
+    t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end", str([r for r in admitted if r["id"] not in ends][:3]))
     t.ok(any(r.get("bytes_up", 0) > 1900000 for r in ends.values()), "with its bytes")
     t.ok(any(r.get("code") == "smtp_refused" and "a recipient at acme.example" in r.get("detail", "") for r in ends.values()),
          "what the server refused", str([r for r in ends.values() if r["code"] != "ok"][:3]))
@@ -272,7 +268,7 @@ def more(t, server):
         t.ok(said.startswith("250") and server.logins()[-1]["mechanism"].lower() == auth, "auth: " + auth, said)
     said = send(box, host="echo.example.com")
     t.ok("the server says 535 5.7.8: upstream_login" in said and "4711" not in said, "a server that says a login that it refuses", said)
-    t.ok([r for r in d.kinds("aborted") if r.get("detail") == "the server says 535 5.7.8"], "of which nothing is on record but its code")
+    t.ok(d.wait_records(1, "aborted", detail="the server says 535 5.7.8"), "of which nothing is on record but its code")
     said = send(box, host="wrong.example.com")
     t.ok(said.startswith("451") and "upstream_login" in said, "a wrong password", said)
     said = send(box, host="clear.example.com", port=25)

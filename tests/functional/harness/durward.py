@@ -332,6 +332,17 @@ class Durward:
         return tap.wait_for(lambda: (lambda got: got if len(got) >= n else None)(
             self.kinds(kind, **want)), seconds, 0.05) or self.kinds(kind, **want)
 
+    def ends(self, admitted, seconds=10.0):
+        """{id: the record of its end}, of all that ended, once each of `admitted` did or the time is over: clients have gone, and
+        their sessions go."""
+        found = {}
+
+        def ended():
+            found.update({r["id"]: r for r in self.kinds("completed") + self.kinds("aborted")})
+            return all(r["id"] in found for r in admitted)
+        tap.wait_for(ended, seconds, 0.05)
+        return found
+
     def check_pairs(self, test, origins, what, settle=5.0, exact=True):
         """Every admitted id once, each with exactly one end, and as many as the origins counted
         (exact=False: some were given up before a byte left, so at least as many)."""

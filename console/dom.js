@@ -39,6 +39,8 @@ export function bytes(n) {
 }
 
 export const count = (n) => n.toLocaleString("en-US");
+// several(1, "file"): `1 file`; several(2, "file"): `2 files`.
+export const several = (n, noun) => count(n) + " " + noun + (n === 1 ? "" : "s");
 
 export function clock(ms) {
   const d = new Date(ms);

@@ -2,7 +2,7 @@
 // what does not agree, what each holds. Nobody is asked across the network: beside each thing stands how
 // old it is.
 
-import { h, fill, text, count } from "./dom.js";
+import { h, fill, text, count, several } from "./dom.js";
 import { ask } from "./feed.js";
 
 const TONES = { connected: "good", silent: "bad", unknown: "quiet", agrees: "good", doubted: "bad" };
@@ -26,7 +26,7 @@ function log(l) {
   if (!l) return h("dd", {}, h("span", { className: "hint" }, "fleet.logs does not name it: nobody holds its log against what it said"));
   const words = [...new Set(l.problems.map((p) => FAULTS[p.what] || p.what))];
   return h("dd", { className: "log" }, badge(l.state, l.state === "doubted" ? words.join(", ") : LOGS[l.state]),
-    l.head ? ` ${count(l.records)} records, said ${span(l.age_seconds)}` : null,
+    l.head ? ` ${several(l.records, "record")}, said ${span(l.age_seconds)}` : null,
     l.problems.length ? h("ul", { className: "problems" }, l.problems.map((p) => h("li", {}, p.text))) : null);
 }
 

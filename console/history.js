@@ -1,7 +1,7 @@
 // What the log holds, however old: conditions, pages, filters that are kept in this browser, and a case
 // of what was found as one file.
 
-import { h, fill, text, count, clock } from "./dom.js";
+import { h, fill, text, count, several, clock } from "./dom.js";
 import { List } from "./list.js";
 import { Store } from "./store.js";
 import { ask, download } from "./feed.js";
@@ -55,7 +55,7 @@ export async function exportCase(app, conditions) {
   try {
     const name = `durward-case-${new Date().toISOString().replace(/[:.]/g, "-")}.json`;
     const v = await download("/v1/audit/case?" + query({ limit: 5000, ...conditions }), name);
-    app.toast(`${count(v.records.length)} records with their proofs` + (v.unsigned.length ? `, ${count(v.unsigned.length)} too new to be signed: export again in a minute` : "") + `: ${name}`);
+    app.toast(`${several(v.records.length, "record")} with ${v.records.length === 1 ? "its proof" : "their proofs"}` + (v.unsigned.length ? `, ${count(v.unsigned.length)} too new to be signed: export again in a minute` : "") + `: ${name}`);
   } catch (x) {
     app.toast(x.message);
   }
@@ -98,7 +98,7 @@ export function history(app, { head, draw, empty }) {
     const worst = LEVELS.indexOf(least.value), rows = rowsOf(records).filter((r) => LEVELS.indexOf(severity(r)) <= worst);
     list.set(rows);
     older.hidden = !more;
-    text(said, records.length ? `${count(rows.length)} rows of ${count(records.length)} records` + (more ? "; there are older ones" : "") : said.textContent);
+    text(said, records.length ? `${several(rows.length, "row")} of ${several(records.length, "record")}` + (more ? "; there are older ones" : "") : said.textContent);
   };
   const search = async (further) => {
     const mine = ++asking, c = conditions();

@@ -1,6 +1,6 @@
 // The views. Each has: id, name, key, make(app) -> { element, update(), filter? }.
 
-import { h, fill, text, bytes, count, clock, moment, ago, short } from "./dom.js";
+import { h, fill, text, bytes, count, several, clock, moment, ago, short } from "./dom.js";
 import { List } from "./list.js";
 import { rate, peak, pair, timeline } from "./chart.js";
 import { title, verdict } from "./store.js";
@@ -154,7 +154,7 @@ function live(app) {
       text(tiles.boxes[0], count(s.boxes.size));
       text(tiles.up[0], bytes(s.up));
       text(tiles.down[0], bytes(s.down));
-      text(note, s.skipped ? `${count(s.skipped)} records counted, not shown` + (s.sampling > 1 ? ` (showing 1 of ${s.sampling})` : "") : "");
+      text(note, s.skipped ? `${several(s.skipped, "record")} counted, not shown` + (s.sampling > 1 ? ` (showing 1 of ${s.sampling})` : "") : "");
       if (performance.now() - drawn > 500) {
         fill(chart, rate(s.seconds));
         text(legend, `a second, over two minutes; at most ${count(peak(s.seconds))}`);
@@ -413,7 +413,8 @@ function approvals(app) {
       const m = /^(ap-\w+).*?: \S+ \S+?:\/\/[^/]*(\/.*)$/.exec(e.detail);
       if (m) paths.set(m[1], m[2]);
     }
-    fill(past, log.records.filter((r) => /^approval_(?!wanted)/.test(r.event)).reverse().map((r) => {
+    const rows = log.records.filter((r) => /^approval_(?!wanted)/.test(r.event));
+    fill(past, !rows.length ? h("tr", {}, h("td", { colSpan: 5, className: "hint" }, "Nothing yet.")) : rows.reverse().map((r) => {
       const [, id, who] = /^(\S+)(?: by (.*))?$/.exec(r.detail) || [null, "", ""];
       return h("tr", {}, h("td", { className: "when" }, ago(Date.parse(r.time))), h("td", {}, badge([r.event.slice(9), r.event === "approval_allowed" ? "good" : "bad"])),
         h("td", { className: "wide" }, h("b", {}, (r.method || "") + " "), (r.authority || "") + (paths.get(id) || "")), h("td", {}, named(r.target || "")), h("td", {}, who || ""));
@@ -540,8 +541,8 @@ function wholeLog() {
       h("div", { className: "mark" }, v.ok ? "✓" : "✕"),
       h("div", {}, h("h2", {}, v.ok ? "The whole log is good" : "The log is broken"),
         p ? h("p", {}, h("code", {}, where), ": ", p.why, ".") : null,
-        h("p", {}, `${count(v.records)} ${v.ok ? "records" : "good records"} in ${count(v.files)} files` +
-          (v.logs > 1 ? ` of ${count(v.logs)} logs` : "") + `, ${count(v.checkpoints)} checkpoints, ${count(v.unsigned)} not signed yet; ` +
+        h("p", {}, `${several(v.records, v.ok ? "record" : "good record")} in ${several(v.files, "file")}` +
+          (v.logs > 1 ? ` of ${count(v.logs)} logs` : "") + `, ${several(v.checkpoints, "checkpoint")}, ${count(v.unsigned)} not signed yet; ` +
           `${clock(Date.now())}, in ${(took / 1000).toFixed(1)} s.`)));
   };
   const run = async () => {
@@ -570,7 +571,7 @@ function verification(app) {
   return {
     element: h("div", { className: "view" }, out, wholeLog(),
       panel("What this means",
-        h("p", {}, "Each line of the audit log carries the hash of the line before. This page has computed the hashes of all lines that it was shown, and has checked the signatures of checkpoints (Ed25519, once a minute) with the key below. Compare the key's bytes with your own copy of key.pub."),
+        h("p", {}, "Each line of the audit log carries the hash of the line before. This page has computed the hashes of all lines that it was shown, and has checked the signatures of checkpoints (Ed25519, once a minute) with the key above. Compare the key's bytes with your own copy of key.pub."),
         h("p", {}, "It cannot speak for what was written before, or of what it was not shown: for that, the daemon's answer above; or, on a machine that you trust, offline, with nothing but the public key (and with --anchor, which alone shows that all of it was put back to an older state):"),
         h("pre", {}, "durward audit verify --key key.pub DIR"))),
     update(ui) {
@@ -581,7 +582,7 @@ function verification(app) {
         h("div", { className: "panel seal " + (bad ? "bad" : v.checked ? "good" : "quiet") },
           h("div", { className: "mark" }, bad ? "✕" : v.checked ? "✓" : "…"),
           h("div", {}, h("h2", {}, bad ? "The log was changed" : v.checked ? "Unbroken as far as it was shown here" : "No line yet"),
-            h("p", {}, bad ? `${count(bad)} lines do not fit; the first is ${v.broken[0].seq}: ${v.broken[0].why}.` : `${count(v.checked)} lines, up to number ${count(v.seq)}.`))),
+            h("p", {}, bad ? `${several(bad, "line")} ${bad === 1 ? "does" : "do"} not fit; the first is ${v.broken[0].seq}: ${v.broken[0].why}.` : `${several(v.checked, "line")}, up to number ${count(v.seq)}.`))),
         h("div", { className: "facts" },
           fact("lines checked", count(v.checked)),
           fact("gaps (lines not shown)", count(v.gaps), v.gaps ? "warn" : ""),

@@ -158,7 +158,7 @@ async function acts(p, box) {
   await p.fill("#propose-reason", "seen in the console");
   await shot(p, "propose");
   await p.keyboard.press("Enter");
-  await p.waitForSelector(".card .diff");
+  await p.waitForSelector("article.card:has-text(\"zen/*\")"); // the sandbox's own is there before it
   const card = await p.innerText("article.card >> nth=0");
   ok(/api\.github\.com\/zen\/\*/.test(card) && /allow: "api\.github\.com\/zen\/\*"/.test(card) && /console/.test(card), "it becomes a proposal with its diff", card);
   const own = await p.innerText("article.card:has-text(\"own words\")");

@@ -18,7 +18,7 @@ async function search(words) {
   await p.fill("#h-text", words);
   const began = Date.now();
   await p.click("#h-search");
-  await p.waitForFunction(() => /rows of|Nothing in the log fits/.test(document.querySelector("main .view:not([hidden]) [role=status]").innerText), undefined, { timeout: 60000 });
+  await p.waitForFunction(() => /rows? of|Nothing in the log fits/.test(document.querySelector("main .view:not([hidden]) [role=status]").innerText), undefined, { timeout: 60000 });
   return Date.now() - began;
 }
 

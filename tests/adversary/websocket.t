@@ -232,6 +232,20 @@ CLIENT_FAULTS = {  # name: (hex, close code)
 }
 
 
+def first_back(evil, conn, req):
+    """Sends the first message back, and nothing after that: who closes a connection with bytes unread resets it, and the
+    kernel then throws away what had come before."""
+    evil.agree(conn, req)
+    got = evil.got.setdefault(req.path, bytearray())
+    while len(got) < 2 or len(got) < 6 + (got[1] & 0x7f):
+        conn.fill()
+        got += conn._buf
+        conn._buf = b""
+    (op, fin, data), = unmask(bytes(got[:6 + (got[1] & 0x7f)]))
+    conn.send(frame(op, data, fin))
+    evil.rest(conn, req.path)
+
+
 def client_faults(box, o, run, t, d):
     for host in (PLAIN, KEYED):
         smuggled = o[host].count(path="/smuggled")
@@ -393,6 +407,7 @@ def main(t):
     plans = dict(B18)
     plans["/unasked"] = bad(YES)
     plans["/answer-200"] = answer_200
+    plans.update({"/f-%d" % i: first_back for i in range(len(CLIENT_FAULTS))})
     plans.update({"/of-" + n: faulty(x) for n, x in ORIGIN_FAULTS.items()})
     frames = reflect(secret)
     plans.update({p: reflecting(f) for p, f in frames.items()})

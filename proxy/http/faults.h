@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 
 enum {
-    FAULTS_FAULT = 5,    /* a request at fault costs, an answered one gives back, */
+    FAULTS_FAULT = 5,  /* a request at fault costs, an answered one gives back, */
+    FAULTS_CANCEL = 1, /* one that its client cancels costs, unless it is so young: */
+    FAULTS_EARLY_MS = 100,
     FAULTS_SECOND = 100, /* comes back each second, */
     FAULTS_SLOW = 500,   /* nothing is read beyond, */
     FAULTS_MAX = 1000,   /* no connection that adds to it is kept beyond */

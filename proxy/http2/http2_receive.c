@@ -8,7 +8,8 @@
 enum {
     CALM_MAX = 1000,
     CALM_SECOND = 100,     /* comes back each second */
-    CALM_FRAME = 1,        /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, unknown types */
+    CALM_FRAME = 1,        /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, unknown types,
+                            * RST_STREAM where there is none */
     CALM_USEFUL = 2,       /* DATA with bytes, either way */
     CALM_REPLY = 10,       /* a request that was answered to its end */
     CONTINUATIONS_MAX = 7, /* nghttp2 would break off without a word at its own 8 */
@@ -35,19 +36,29 @@ static void budget_client(struct http2_server *s, unsigned n, const char *on)
 
 /* A stream that ends badly has cost a decision, a dial, records: bytes of DATA do not pay for it,
  * and another connection begins where this one ended. */
-static void charge(struct http2_server *s, const char *on)
+static void charge(struct http2_server *s, unsigned points, const char *on)
 {
     if (s->told)
         return;
-    s->faults++;
-    if (faults_take(s->shared, FAULTS_FAULT, faults_now()))
+    s->faults += points;
+    if (faults_take(s->shared, points, faults_now()))
         http2_server_end(s, NGHTTP2_ENHANCE_YOUR_CALM, "h2_flood", on);
+}
+
+/* A client may cancel: its page is closed, its deadline is over. Of requests that were under way
+ * for some time, or had an answer, no more can be begun than streams may be open: each has cost
+ * what one that ends well costs, and at most a connection to its origin. Those that are begun only
+ * to be cancelled have no such bound (rapid reset, CVE-2023-44487). */
+static void charge_reset(struct http2_stream *st)
+{
+    bool lived = st->replied || faults_now() - st->begun >= FAULTS_EARLY_MS;
+    charge(st->server, lived ? FAULTS_CANCEL : FAULTS_FAULT, "RST_STREAM");
 }
 
 void http2_receive_fault(struct http2_stream *st, const char *on)
 {
     if (!st->fault)
-        charge(st->server, on);
+        charge(st->server, FAULTS_FAULT, on);
     st->fault = true;
 }
 
@@ -231,9 +242,12 @@ static void on_frame(struct http2_server *s, const nghttp2_frame *f)
             on_end(st);
         return;
     case NGHTTP2_RST_STREAM:
-        if (st)
+        if (st) {
             st->client_reset = st->fault = true;
-        charge(s, "RST_STREAM");
+            charge_reset(st);
+        } else { /* of one that has just ended */
+            budget_client(s, CALM_FRAME, "control frames");
+        }
         return;
     case NGHTTP2_GOAWAY:
         return;
@@ -270,7 +284,7 @@ static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, 
         return 0;
     }
     if (error == NGHTTP2_ERR_REFUSED_STREAM) {
-        charge(s, "streams beyond the limit");
+        charge(s, FAULTS_FAULT, "streams beyond the limit");
         return 0;
     }
     if (st && (st->upstream.ops || st->held))
@@ -280,7 +294,7 @@ static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, 
     if (!s->freed && st)
         http2_receive_fault(st, "malformed frames");
     else if (!s->freed)
-        charge(s, "malformed frames");
+        charge(s, FAULTS_FAULT, "malformed frames");
     return s->freed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 

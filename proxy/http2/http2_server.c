@@ -155,7 +155,7 @@ static bool paused(struct http2_server *s)
         s->pauses++;
         s->pause_until = now + FAULTS_PAUSE_MS;
     }
-    if (s->pauses > FAULTS_PAUSES && s->faults * FAULTS_FAULT * 10 > FAULTS_SLOW) {
+    if (s->pauses > FAULTS_PAUSES && s->faults * 10 > FAULTS_SLOW) {
         http2_server_end(s, NGHTTP2_ENHANCE_YOUR_CALM, "h2_flood", "requests at fault");
         return true;
     }

@@ -32,6 +32,7 @@ struct http2_stream {
     bool head_request, replied, reply_ended, client_reset;
     bool head_sent;    /* the reply's */
     bool cut;          /* it failed before that: reset as soon as the client has the head */
+    uint64_t begun;    /* ms, monotonic */
     time_t linger_at;  /* 0, or the reply went out whole at this time and the body still comes */
     size_t lingered;   /* bytes of it that were dropped since */
     bool push, resume; /* to be done in the next turn */
@@ -60,7 +61,7 @@ struct http2_server {
     unsigned calm;           /* what the client has used up of its allowance */
     time_t calm_at;
     struct faults *shared;   /* with its sandbox's other connections: streams at fault, */
-    unsigned faults, pauses; /* its part in that, and how often it was not read for it */
+    unsigned faults, pauses; /* its points in that, and how often it was not read for it */
     uint64_t pause_until;    /* ms, monotonic */
     int depth;
     bool freed, bodies, told, draining, paused;

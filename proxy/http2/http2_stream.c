@@ -467,6 +467,7 @@ struct http2_stream *http2_stream_new(struct http2_server *s, int32_t id)
         return NULL;
     st->server = s;
     st->id = id;
+    st->begun = faults_now();
     st->read_at = st->written_at = http2_server_now();
     buf_init(&st->in, HTTP2_STREAM_WIDE);
     buf_init(&st->out, HTTP2_OUT_MAX + s->ops->ahead);

@@ -274,6 +274,21 @@ def floods(t, b):
     flood(t, b, "HPACK bomb", bomb)
 
 
+def cancelled(t, b):
+    """A page that is closed, a client of streams that leaves: 300 calls are cancelled once they have answered."""
+    before = b.count()
+    with h2.H2(b.gate, HOST, windows=False, settings=[(4, 0)]) as c:
+        for turn in range(3):
+            ids = [c.get("/stream/%d/%d" % (turn, i)) for i in range(100)]
+            c.until(lambda: all(c.answers[s].status for s in ids), 10)
+            for s in ids:
+                c.frame(h2.RST_STREAM, 0, s, struct.pack("!L", h2.CANCEL))
+        s = c.get("/next")
+        c.until(lambda: c.answers[s].status or c.goaway is not None, 10)
+        t.eq((c.answers[s].status, c.goaway), (200, None), "B30 twin: 300 calls are cancelled, and the connection goes on")
+    t.eq([r["code"] for r in b.denied()[before:]], [], "B30 twin: and nothing of them is recorded as denied")
+
+
 def unread(t, b):
     """PINGs whose answers nobody reads: the gate stops reading, and holds nothing much."""
     kib = b.gate_kib()
@@ -361,7 +376,7 @@ def confusion(t, b):
 def main(t):
     h2.needed()
     b = Bench(t)
-    for part in (heads, host_alone, lengths, trailers, confusion, floods, unread, stalls, beyond):
+    for part in (heads, host_alone, lengths, trailers, confusion, cancelled, floods, unread, stalls, beyond):
         t.part(part, t, b)
     evil = [r.target for r in b.o.requests if "evil" in r.target or "evil" in str(r.headers)]
     t.eq(evil, [], "nothing that was refused reached the origin")

@@ -104,6 +104,60 @@ static void reset_one(struct bed *b)
     body_buffer(b, 1);
 }
 
+/* So many streams are open, and all are cancelled, three times; begun: their answers have. */
+static void cancel_many(bool begun)
+{
+    enum { OPEN = 80, TIMES = 3 };
+    struct bed *b = open_bed(false);
+    int32_t ids[OPEN];
+    b->hold = true;
+    for (int i = 0; i < TIMES; i++) {
+        unsigned had = b->shared->used;
+        for (size_t k = 0; k < OPEN; k++)
+            ids[k] = get(b, "/x");
+        body_buffer(b, 2);
+        CU_ASSERT_EQUAL(b->n_asked, (size_t)(i + 1) * OPEN);
+        for (size_t k = 0; begun && k < OPEN; k++)
+            reply_head(&b->asked[(size_t)i * OPEN + k], BODY_CHUNKED, 0);
+        body_buffer(b, begun ? 1 : FAULTS_EARLY_MS + 10); /* what tells them from a flood */
+        for (size_t k = 0; k < OPEN; k++)
+            nghttp2_submit_rst_stream(b->h2, 0, ids[k], NGHTTP2_CANCEL);
+        body_buffer(b, 2);
+        CU_ASSERT(b->shared->used > 0 && b->shared->used <= had + OPEN * FAULTS_CANCEL);
+    }
+    for (size_t i = 0; i < b->n_asked; i++)
+        CU_ASSERT(b->asked[i].cancelled);
+    CU_ASSERT(!b->gone && !b->closed && b->breaches == 0);
+    b->hold = false;
+    int32_t id = get(b, "/next");
+    body_buffer(b, 5);
+    CU_ASSERT(b->answers[id].status == 200);
+    close_bed(b);
+}
+
+/* A page that is closed, calls whose deadline is over: the client may, and the connection goes on.
+ */
+static void test_cancelled(void)
+{
+    cancel_many(true);
+    cancel_many(false);
+}
+
+/* A cancellation that crosses the end of its answer has cost nothing. */
+static void test_cancelled_late(void)
+{
+    static const unsigned char cancel[4] = {0, 0, 0, NGHTTP2_CANCEL};
+    struct bed *b = open_bed(false);
+    int32_t id = get(b, "/x");
+    body_buffer(b, 5);
+    CU_ASSERT(b->answers[id].closed);
+    for (int i = 0; i < 250; i++)
+        frame(b, NGHTTP2_RST_STREAM, 0, (uint32_t)id, cancel, sizeof cancel);
+    body_buffer(b, 5);
+    CU_ASSERT(b->shared->used == 0 && !b->closed && b->breaches == 0);
+    close_bed(b);
+}
+
 /* A sandbox that is at fault too often is not read from, however much it sends in that time; the
  * connection at fault ends after a second of it, its neighbour is answered. */
 static void test_pauses(void)
@@ -247,6 +301,8 @@ void suite_http2_floods(void)
     CU_pSuite s = CU_add_suite("http2_floods", setup, teardown);
     CU_add_test(s, "a goodbye of Go's gRPC", test_goodbye);
     CU_add_test(s, "rapid reset (B30)", test_rapid_reset);
+    CU_add_test(s, "calls that are cancelled (B30 twin)", test_cancelled);
+    CU_add_test(s, "a call that is cancelled as it ends (B30 twin)", test_cancelled_late);
     CU_add_test(s, "a sandbox at fault is slowed, then one connection ends (B30)", test_pauses);
     CU_add_test(s, "floods of frames (B30)", test_frame_floods);
     CU_add_test(s, "CONTINUATION flood (B30)", test_continuation_flood);

@@ -274,17 +274,25 @@ static void test_other_word(void)
     close_seats(&s);
 }
 
+/* Of what b said it holds. */
+static void digest_asked(struct seats *s, char digest[65])
+{
+    struct buf text;
+    json_t *asked = answer_text(s, 120);
+    buf_init(&text, NOTE_BODY_MAX);
+    CU_ASSERT_EQUAL(fleet_seal_put(s->b, "asked", "ap-bbbbbbbb", asked, &text), 0);
+    digest_of(buf_slice(&text), digest);
+    buf_free(&text);
+    json_decref(asked);
+}
+
 /* The holder's word on how it ended, with the key of whose answer that was. */
 static void end(struct seats *s, const char *how, const char *by)
 {
     struct buf text;
-    json_t *asked = answer_text(s, 120);
     char digest[65];
+    digest_asked(s, digest);
     buf_init(&text, NOTE_BODY_MAX);
-    CU_ASSERT_EQUAL(fleet_seal_put(s->b, "asked", "ap-bbbbbbbb", asked, &text), 0);
-    digest_of(buf_slice(&text), digest);
-    buf_clear(&text);
-    json_decref(asked);
     json_t *v = json_pack("{s:s, s:s, s:s}", "asked", digest, "end", how, "by", by);
     CU_ASSERT_EQUAL(fleet_seal_put(s->b, "ended", "ap-bbbbbbbb", v, &text), 0);
     CU_ASSERT_EQUAL(buf_append(&text, "", 1), 0);
@@ -345,6 +353,52 @@ static void test_durable(void)
     close_seats(&s);
 }
 
+/* The database has no note any more: what this host knows of is put again. */
+static bool hear_put_back(struct seats *s, struct said *n)
+{
+    uint64_t after;
+    say_up(&s->w);
+    uint32_t number = hear_ask(&s->w, &after);
+    CU_ASSERT(number != 0);
+    say_read(&s->w, number, 0);
+    return hear_note(s, n);
+}
+
+/* Of an answer in an earlier life of this host only the database tells. It is the one that there
+ * is, and is said again should the database lose it; what another host signed, or what answers
+ * another request, is none. */
+static void test_own(void)
+{
+    static const struct {
+        bool ours, asked;
+    } rows[] = {{true, true}, {false, true}, {true, false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct seats s;
+        struct said n;
+        struct err err = {0};
+        char digest[65], note[NOTE_ID_MAX + 1];
+        bool known = rows[i].ours && rows[i].asked;
+        open_seats(&s);
+        struct fleet_seal *own = seal_of(s.keys[0]);
+        snprintf(note, sizeof note, "ap-bbbbbbbb-%s", fleet_seal_key(own));
+        begun = time(NULL);
+        say_asked(&s, 120);
+        digest_asked(&s, digest);
+        digest[0] ^= rows[i].asked ? 0 : 1;
+        answer(&s, rows[i].ours ? own : s.b, own, "ap-bbbbbbbb", digest, json_true());
+        CU_ASSERT_FALSE(hear_note(&s, &n));
+        CU_ASSERT_EQUAL(hear_put_back(&s, &n), known);
+        CU_ASSERT(!known || (strcmp(n.kind, "answered") == 0 && strcmp(n.id, note) == 0));
+        CU_ASSERT(!known || strstr(n.body, fleet_seal_key(own)) == n.body);
+        CU_ASSERT_EQUAL(fleet_approvals_answer(s.w.c.fleet_approvals, "ap-bbbbbbbb", false, "us",
+                                               on_end, NULL, &err),
+                        known ? -1 : 0);
+        CU_ASSERT(!known || err.code == ERR_DENIED);
+        fleet_seal_free(own);
+        close_seats(&s);
+    }
+}
+
 static void give_up(struct seats *s, uint32_t req)
 {
     struct msg m;
@@ -384,5 +438,6 @@ void tap_suites(void)
     CU_add_test(s, "another word of this host", test_other_word);
     CU_add_test(s, "how it ended", test_ends);
     CU_add_test(s, "an answer that was said", test_durable);
+    CU_add_test(s, "an answer of an earlier life", test_own);
     CU_add_test(s, "many", test_many);
 }

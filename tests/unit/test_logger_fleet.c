@@ -449,6 +449,27 @@ static void test_told(void)
     end_all();
 }
 
+/* Whoever asks again and again is told as often as the logger looks. */
+static void test_told_often(void)
+{
+    begin_all();
+    expect("a", "", 1, 0);
+    struct journal *j = rig_journal(&db.rig[0], ROLE_CONTROLLER, "", false);
+    journal_on_other(j, on_told, NULL);
+    told.n = 0;
+    uint64_t since = fixture_ms();
+    for (int i = 0; i < 100; i++)
+        CU_ASSERT_EQUAL(journal_ask_fleet(j), 0);
+    CU_ASSERT_TRUE(rig_until(db.rig[0].base, all_told, NULL));
+    rig_turns(db.rig[0].base, 2 * LOGGER_TICK_MS);
+    CU_ASSERT(told.n <= HOSTS * (2 + (fixture_ms() - since) / LOGGER_TICK_MS));
+    told.n = 0;
+    CU_ASSERT_EQUAL(journal_ask_fleet(j), 0); /* and after that as before */
+    CU_ASSERT_TRUE(rig_until(db.rig[0].base, all_told, NULL));
+    journal_free(j);
+    end_all();
+}
+
 void suite_logger_fleet(void)
 {
     CU_pSuite s = CU_add_suite("logger_fleet", NULL, NULL);
@@ -459,6 +480,7 @@ void suite_logger_fleet(void)
     CU_add_test(s, "a role that says what was not asked", test_unasked);
     CU_add_test(s, "a key that is not listed", test_other_key);
     CU_add_test(s, "what is told to people", test_told);
+    CU_add_test(s, "what is told to who asks all the time", test_told_often);
 }
 
 void tap_suites(void)

@@ -23,6 +23,9 @@ struct injector_channel_exchange {
     uint32_t window;               /* reply bytes that may be on their way or unacked */
     uint32_t unacked;              /* reply bytes passed on and not yet credited */
     bool replied, trailed, tunnel; /* tunnel: an upgrade is asked for */
+    bool head;                     /* HEAD is asked for */
+    enum body_kind body;           /* the reply's, */
+    uint64_t left;                 /* and what of it is still to come, where that was said */
     unsigned refused;              /* by our front, with this status and code; 0: it is not */
     const char *refused_code;
     LIST_ENTRY(injector_channel_exchange) link, same;
@@ -127,6 +130,19 @@ static void acknowledge(struct injector_channel_exchange *x, uint32_t least)
     x->unacked = 0;
 }
 
+/* A body longer or shorter than its head says, or where the client awaits none, would make the
+ * client read its rest as the answer to another request, of another host perhaps. */
+static bool framed(const struct injector_channel_exchange *x, const struct head *h)
+{
+    uint64_t n = 0;
+    if (x->head || h->status == 204 || h->status == 304)
+        return h->body == BODY_NONE;
+    const struct field *f = http_head_find(h, "content-length");
+    return h->body != BODY_NONE || f == NULL ||
+           (http_head_count(h, "content-length") == 1 && slice_u64(f->value, UINT64_MAX, &n) == 0 &&
+            n == 0);
+}
+
 static int on_reply(struct injector_channel_exchange *x, struct msg *m)
 {
     struct head h;
@@ -140,10 +156,15 @@ static int on_reply(struct injector_channel_exchange *x, struct msg *m)
     sane = sane && (tunnel ? x->tunnel && status == 101 && h.length == 0
                            : status >= 200 && status <= 999 && body <= BODY_CLOSE);
     if (sane) {
-        h.upgrade = tunnel ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
         h.status = status;
-        h.minor = 1;
         h.body = body;
+        sane = framed(x, &h);
+    }
+    if (sane) {
+        h.upgrade = tunnel ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
+        h.minor = 1;
+        x->body = h.body;
+        x->left = h.length;
         x->replied = true;
         x->downstream.ops->reply(x->downstream.self, &h);
     }
@@ -158,6 +179,10 @@ static int on_body(struct injector_channel_exchange *x, struct msg *m)
         return -1;
     if (x->unacked + s.n > x->window)
         return -1; /* beyond its credit */
+    if (s.n > 0 && (x->body == BODY_NONE || (x->body == BODY_LENGTH && s.n > x->left)))
+        return -1;
+    if (x->body == BODY_LENGTH)
+        x->left -= s.n;
     x->unacked += (uint32_t)s.n;
     x->downstream.ops->data(x->downstream.self, s.p, s.n);
     acknowledge(x, x->window / 4);
@@ -241,7 +266,7 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_INJECTOR_CHANNEL_FAIL:
         return on_fail(x, m);
     case W_INJECTOR_CHANNEL_END: {
-        if (msg_end(m) < 0 || !x->replied)
+        if (msg_end(m) < 0 || !x->replied || (x->body == BODY_LENGTH && x->left > 0))
             return -1;
         struct downstream f = drop(x);
         f.ops->end(f.self);
@@ -403,6 +428,7 @@ struct upstream injector_channel_open(struct injector_channel *h, struct downstr
     x->credit = INJECTOR_CHANNEL_FIRST;
     x->window = INJECTOR_CHANNEL_FIRST;
     x->tunnel = r->head->body == BODY_TUNNEL;
+    x->head = slice_eq(r->head->method, SLICE("HEAD"));
     LIST_INSERT_HEAD(&h->list, x, link);
     LIST_INSERT_HEAD(&h->by_id[x->id % BUCKETS], x, same);
     const struct head *q = r->head;

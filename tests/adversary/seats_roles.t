@@ -260,21 +260,59 @@ def injector_asks(bed, c, own, others):
     bed.t.ok(tap.wait_for(lambda: not listed(), 10), "what it asked is gone with its wire", repr(len(listed())))
 
 
-def replies(bed, rows):
-    """What an injector answers to a gate is read by the gate's own grammar."""
-    i, r = bed.injector("coder"), rows("injector to gate")
-    gate = bed.s.gate(bed.addresses[0], timeout=6)
+class Answering:
+    """A conquered injector, one life a row, and a client whose request it answers."""
 
-    def reply(ex, status=200, body=wire.BODY_NONE, length=0, fields=(("x-a", "b"),)):
-        return message(wire.INJECTOR_CHANNEL_REPLY, u32(ex), u32(status), u8(body), u64(length), pairs(fields))
+    def __init__(self, bed):
+        self.bed, self.i = bed, bed.injector("coder")
+        self.gate = bed.s.gate(bed.addresses[0], timeout=6)
 
-    def asked(wires):
+    def asked(self):
+        wires = self.i.wires("gate")[-2:]
         for _ in range(100):
             for w in wires:
                 got = w.next(0.02)
                 if got not in (None, "ended") and got[0] == wire.INJECTOR_CHANNEL_REQUEST:
                     return w, got[1].u32()
         raise RuntimeError("no request came")
+
+    def tried(self, make, method="GET"):
+        """-> whether its wire ended, and what the client got, with what stood behind it; the next one is another injector's"""
+        got = []
+
+        def ask():
+            try:
+                with self.gate.tls(scene.GITHUB) as st:
+                    a = st.ask("%s /user HTTP/1.1\r\nHost: %s\r\n\r\n" % (method, scene.GITHUB), method)
+                    a.behind = st.rest(0.5)
+                got.append(a)
+            except (client.Ended, OSError) as e:
+                got.append(e)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        w, ex = self.asked()
+        for data in make(ex):
+            w.send(data)
+        ended = w.ended(4)
+        thread.join(15)
+        self.i.end()
+        self.i = self.bed.injector("coder")
+        return ended, got[0] if got else None
+
+
+def reply(ex, status=200, body=wire.BODY_NONE, length=0, fields=(("x-a", "b"),)):
+    return message(wire.INJECTOR_CHANNEL_REPLY, u32(ex), u32(status), u8(body), u64(length), pairs(fields))
+
+
+def part(ex, data, body=wire.BODY_LENGTH, length=5, status=206, fields=(("content-range", "bytes 0-4/5"),)):
+    """A part of a file, as its head and its bytes have it, and the end."""
+    said = [message(wire.INJECTOR_CHANNEL_BODY, u32(ex), text(data))] if data else []
+    return [reply(ex, status, body, length, fields)] + said + [message(wire.INJECTOR_CHANNEL_END, u32(ex))]
+
+
+def replies(bed, rows):
+    """What an injector answers to a gate is read by the gate's own grammar."""
+    a, r = Answering(bed), rows("injector to gate")
     for name, make in (
             ("a field with a line ending", lambda x: [reply(x, fields=(("x-a", "b\r\nx-evil: 1"),))]),
             ("a field's name with a colon", lambda x: [reply(x, fields=(("x-evil: 1\r\nx", "b"),))]),
@@ -289,26 +327,30 @@ def replies(bed, rows):
             ("a failure that is cut", lambda x: [message(wire.INJECTOR_CHANNEL_FAIL, u32(x), u32(502))]),
             ("a request", lambda x: [message(wire.INJECTOR_CHANNEL_REQUEST, u32(x))]),
             ("a secret", lambda x: [message(wire.SECRET, u32(x), u8(1), u32(1), text("x"))])):
-        got = []
+        ended, got = a.tried(make)
+        whole = isinstance(got, client.Reply) and got.status in (502, 503, 504) and got.get("x-evil") is None
+        r.row(name, ended and whole, "ended %r, the client got %r" % (ended, getattr(got, "raw", got)))
+    lengths(a, r)
+    a.i.end()
 
-        def ask():
-            try:
-                got.append(gate.get(scene.GITHUB, "/user"))
-            except (client.Ended, OSError) as e:
-                got.append(e)
-        thread = threading.Thread(target=ask)
-        thread.start()
-        w, ex = asked(i.wires("gate")[-2:])
-        for data in make(ex):
-            w.send(data)
-        ended = w.ended(4)
-        thread.join(15)
-        a = got[0] if got else None
-        whole = isinstance(a, client.Reply) and a.status in (502, 503, 504) and a.get("x-evil") is None
-        r.row(name, ended and whole, "ended %r, the client got %r" % (ended, getattr(a, "raw", a)))
-        i.end()
-        i = bed.injector("coder")
-    i.end()
+
+def lengths(a, r):
+    """A reply is as long as it says: its rest would be the answer to the client's next request, of another host perhaps."""
+    for name, make, method in (
+            ("a part that is longer than it says", lambda x: part(x, b"five!HTTP/1.1 200 OK\r\n\r\n"), "GET"),
+            ("a part that is shorter than it says", lambda x: part(x, b"four"), "GET"),
+            ("a part behind a head without one", lambda x: part(x, b"five!", wire.BODY_NONE, 0), "GET"),
+            ("a length of what does not come", lambda x: part(x, b"", wire.BODY_NONE, 0, 200, [("content-length", "5")]), "GET"),
+            ("a body for HEAD", lambda x: part(x, b"five!", status=200), "HEAD"),
+            ("a body with 304", lambda x: part(x, b"five!", status=304), "GET")):
+        ended, got = a.tried(make, method)
+        r.row(name, ended and (not isinstance(got, client.Reply) or got.status > 500 or got.truncated or got.behind == b""),
+              "ended %r, the client got %r" % (ended, vars(got) if isinstance(got, client.Reply) else got))
+    # what the origin has a gate cannot know: a part that nobody asked for is as good as any reply, and no more than it
+    ended, got = a.tried(lambda x: part(x, b"five!", fields=[("content-range", "bytes 7-11/12")]))
+    r.row("a part that nobody asked for is a reply of its length",
+          not ended and isinstance(got, client.Reply) and (got.status, got.body, got.get("content-length")) == (206, b"five!", "5"),
+          "ended %r, the client got %r" % (ended, getattr(got, "raw", got)))
 
 
 # ---- those that all share ----

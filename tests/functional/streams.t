@@ -67,6 +67,13 @@ class Steps:
         conn.chunk(b"x" * (MARGIN - 10) + self.secret[:-1])
         conn.chunk(b"")
 
+    def trailed(self, conn, req):
+        """As `short`, and what stands behind says that it was whole."""
+        conn.head(206, [("Content-Range", "bytes 0-%d/1000000" % (2 * MARGIN - 1)), ("Transfer-Encoding", "chunked"),
+                        ("Trailer", "X-Sum")])
+        conn.chunk(b"x" * (MARGIN - 10) + self.secret[:-1])
+        conn.send(b"0\r\nX-Sum: whole\r\n\r\n")
+
     def long(self, conn, req):
         conn.head(206, [("Content-Range", "bytes 0-%d/1000000" % (2 * MARGIN - 1)), ("Transfer-Encoding", "chunked")])
         conn.chunk(b"x" * (2 * MARGIN + 1))
@@ -132,12 +139,14 @@ def ranges(t, d, gate, origins, secret):
     r = gate.get(KEYED, "/part", "Range: bytes=0-1,5-6\r\n")
     t.ok(r.status == 200 and r.body == whole and not origins[KEYED].requests[-1].get("Range"),
          "of several parts at once the whole is answered")
-    for path, what in (("/short", "ends inside of the secret"), ("/long", "has a byte more than it says")):
+    for path, what in (("/short", "ends inside of the secret"), ("/long", "has a byte more than it says"),
+                       ("/trailed", "has trailers where more should come")):
         with gate.tls(KEYED) as st:
-            st.send("GET %s HTTP/1.1\r\nHost: %s\r\nRange: bytes=0-%d\r\n\r\n" % (path, KEYED, MARGIN - 1))
+            st.send("GET %s HTTP/1.1\r\nHost: %s\r\nTE: trailers\r\nConnection: TE\r\nRange: bytes=0-%d\r\n\r\n" %
+                    (path, KEYED, MARGIN - 1))
             seen = st.rest()
         end = d.wait_records(1, "aborted", id=d.kinds("admitted", path=path)[0]["id"])
-        t.ok(secret[:8] not in seen and [x["code"] for x in end] == ["upstream_protocol"],
+        t.ok(secret[:8] not in seen and b"\r\n0\r\n" not in seen and [x["code"] for x in end] == ["upstream_protocol"],
              "a part that %s is no whole reply" % what, "%s %r" % (end, seen[-40:]))
     r = gate.get(RANGED, "/part", inside)
     t.eq((r.status, r.body), (206, hidden), "with `ranges: true` it passes, and a 206 is searched")

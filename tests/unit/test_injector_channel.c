@@ -11,7 +11,7 @@ struct bed {
     struct upstream upstream;
 };
 
-static void open_bed(struct bed *b, enum body_kind body, uint64_t length)
+static void open_bed_of(struct bed *b, const char *method, enum body_kind body, uint64_t length)
 {
     int fds[2];
     struct head h;
@@ -21,12 +21,18 @@ static void open_bed(struct bed *b, enum body_kind body, uint64_t length)
     b->far = fds[1];
     injector_channel_attach(b->injector_channel, fds[0], 1);
     bed_head(&h, body, length);
+    h.method = slice_str(method);
     struct injector_channel_request q = {
         .secret = "k", .entry = "connect", .token = "", .generation = 3, .head = &h};
     CU_ASSERT_EQUAL(authority_parse(&q.authority, SCHEME_HTTPS, SLICE("a.example:8443")), 0);
     b->upstream = injector_channel_open(b->injector_channel, noted_downstream(&b->downstream), &q);
     CU_ASSERT_PTR_NOT_NULL_FATAL(b->upstream.ops);
     http_head_free(&h);
+}
+
+static void open_bed(struct bed *b, enum body_kind body, uint64_t length)
+{
+    open_bed_of(b, "POST", body, length);
 }
 
 static void close_bed(struct bed *b)
@@ -37,18 +43,24 @@ static void close_bed(struct bed *b)
         close(b->far);
 }
 
-static void send_reply(struct bed *b, unsigned status, unsigned body, struct slice name,
-                       struct slice value)
+static void send_reply_of(struct bed *b, unsigned status, unsigned body, uint64_t length,
+                          struct slice name, struct slice value)
 {
     struct msg m;
     bed_put_id(&m, W_INJECTOR_CHANNEL_REPLY, 1);
     msg_put_u32(&m, status);
     msg_put_u8(&m, (uint8_t)body);
-    msg_put_u64(&m, 0);
+    msg_put_u64(&m, length);
     msg_put_u32(&m, 1);
     msg_put_slice(&m, name);
     msg_put_slice(&m, value);
     bed_send(b->far, &m);
+}
+
+static void send_reply(struct bed *b, unsigned status, unsigned body, struct slice name,
+                       struct slice value)
+{
+    send_reply_of(b, status, body, 0, name, value);
 }
 
 static void good_reply(struct bed *b)
@@ -324,6 +336,54 @@ static void test_bad_injector(void)
         bad_after(after[i], true);
 }
 
+/* What a client is told of a body, and what it is sent: where they differ, it would read the rest
+ * as the answer to its next request, of another host perhaps. */
+static void test_framing(void)
+{
+    static const struct {
+        const char *method;
+        unsigned status;
+        enum body_kind body;
+        uint64_t length;
+        const char *said; /* by a field */
+        size_t bytes;
+        bool good;
+    } rows[] = {{"POST", 206, BODY_LENGTH, 5, NULL, 5, true},
+                {"POST", 206, BODY_LENGTH, 5, NULL, 6, false},
+                {"POST", 206, BODY_LENGTH, 5, NULL, 4, false},
+                {"POST", 206, BODY_LENGTH, 5, NULL, 0, false},
+                {"POST", 206, BODY_CHUNKED, 5, "9", 7, true}, /* nobody is told of a length */
+                {"POST", 200, BODY_NONE, 0, NULL, 0, true},
+                {"POST", 200, BODY_NONE, 0, NULL, 1, false},
+                {"POST", 200, BODY_NONE, 0, "0", 0, true},
+                {"POST", 200, BODY_NONE, 0, "5", 0, false},
+                {"POST", 200, BODY_NONE, 0, "x", 0, false},
+                {"POST", 304, BODY_NONE, 0, "5", 0, true},
+                {"POST", 304, BODY_LENGTH, 5, NULL, 5, false},
+                {"POST", 204, BODY_CHUNKED, 0, NULL, 0, false},
+                {"HEAD", 200, BODY_NONE, 0, "5", 0, true},
+                {"HEAD", 200, BODY_NONE, 0, "5", 5, false},
+                {"HEAD", 200, BODY_LENGTH, 5, NULL, 5, false},
+                {"HEAD", 200, BODY_CHUNKED, 0, NULL, 0, false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct bed b;
+        open_bed_of(&b, rows[i].method, BODY_NONE, 0);
+        send_reply_of(&b, rows[i].status, rows[i].body, rows[i].length,
+                      rows[i].said ? SLICE("content-length") : SLICE("x"),
+                      slice_str(rows[i].said ? rows[i].said : "y"));
+        if (rows[i].bytes)
+            bed_body(b.far, 1, rows[i].bytes);
+        bed_id(b.far, W_INJECTOR_CHANNEL_END, 1);
+        turn();
+        if (b.downstream.ends != rows[i].good || b.downstream.fails == rows[i].good)
+            printf("# row %zu\n", i);
+        CU_ASSERT(b.downstream.ends == rows[i].good && b.downstream.fails != rows[i].good);
+        CU_ASSERT(injector_channel_ready(b.injector_channel) == rows[i].good);
+        CU_ASSERT(rows[i].body != BODY_LENGTH || b.downstream.bytes <= rows[i].length);
+        close_bed(&b);
+    }
+}
+
 /* More reply bytes than were credited end the channel; a downstream that takes them gets all. */
 static void test_reply_credit(void)
 {
@@ -486,6 +546,7 @@ void suite_injector_channel(void)
     CU_add_test(s, "refused by the gate", test_refuse);
     CU_add_test(s, "a request and its reply", test_request);
     CU_add_test(s, "a bad injector loses its channel", test_bad_injector);
+    CU_add_test(s, "bodies of a bad injector", test_framing);
     CU_add_test(s, "credit of the reply", test_reply_credit);
     CU_add_test(s, "credit of the request", test_request_credit);
     CU_add_test(s, "cancelled", test_cancel);

@@ -111,9 +111,11 @@ int scp_command_read(struct slice line, struct scp_command *ret)
 {
     bool takes = false;
     memset(ret, 0, sizeof *ret);
-    for (size_t i = 0; i < line.n; i++)
-        if (line.p[i] >= 0 && (line.p[i] < ' ' || line.p[i] == 0x7f))
+    for (size_t i = 0; i < line.n; i++) {
+        unsigned char c = (unsigned char)line.p[i];
+        if (c < ' ' || c == 0x7f)
             return -1;
+    }
     if (!slice_starts(line, SLICE("scp ")))
         return -1;
     line = (struct slice){line.p + 4, line.n - 4};

@@ -149,7 +149,7 @@ bool scp_complain(struct scp_session *s, const struct scp_io *io, enum scp_step 
     char line[SCP_LINE_MAX];
     int n = snprintf(line, sizeof line, "\1scp: %.1000s: %s\n", s->path, s->why);
     for (int i = 1; i + 1 < n; i++)
-        if (line[i] >= 0 && line[i] < ' ')
+        if ((unsigned char)line[i] < ' ')
             line[i] = '?';
     s->errors = true;
     return scp_say(s, io, (struct slice){line, (size_t)n}, next);

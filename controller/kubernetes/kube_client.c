@@ -46,6 +46,7 @@ int kube_init(struct kube *k, const char *where, const char *ca, const char *tok
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (SSL_CTX_load_verify_locations(k->tls, ca, NULL) != 1)
         return err_set(err, ERR_PARSE, "%s: no certificates there", ca);
+    SSL_CTX_set_read_ahead(k->tls, 0); /* poll would not tell of a record that is here already */
     return 0;
 }
 

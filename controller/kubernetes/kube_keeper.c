@@ -149,7 +149,7 @@ static int begin(struct keeper *k, struct msg *m)
         close(p[1]);
         return say_exit(number, "no process can be made for it");
     }
-    (void)fcntl(p[1], F_SETFL, O_NONBLOCK); /* an order that nobody takes is none */
+    (void)fcntl(p[1], F_SETFL, O_NONBLOCK); /* who takes no orders holds up nobody */
     k->slots[i] = (struct slot){pid, number, p[1]};
     return 0;
 }
@@ -157,13 +157,22 @@ static int begin(struct keeper *k, struct msg *m)
 static int order(struct keeper *k, struct msg *m)
 {
     struct kube_order o = {.type = m->type};
-    uint32_t number;
-    if (msg_get_u32(m, &number) < 0 || msg_get_u32(m, &o.a) < 0 ||
-        (m->type == W_INIT_WINSIZE && msg_get_u32(m, &o.b) < 0) || msg_end(m) < 0)
+    uint32_t number, sig = 0;
+    int bad = msg_get_u32(m, &number);
+    if (m->type == W_INIT_SIGNAL)
+        bad |= msg_get_u32(m, &sig);
+    else
+        bad |= msg_get_u32(m, &o.rows) | msg_get_u32(m, &o.cols);
+    if (bad || msg_end(m) < 0)
         return -1;
     struct slot *s = find(k, number);
-    ssize_t n = s ? write(s->control, &o, sizeof o) : 0; /* else it has ended meanwhile */
-    (void)n;
+    if (s == NULL)
+        return 0; /* it has ended meanwhile */
+    if (sig > 0 && sig < NSIG)
+        (void)__atomic_fetch_or(&k->shared[s - k->slots].signals, UINT64_C(1) << (sig - 1),
+                                __ATOMIC_SEQ_CST);
+    ssize_t n = write(s->control, &o, sizeof o);
+    (void)n; /* where there is no room it is to look already */
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cluster.h"
@@ -37,6 +38,12 @@ enum {
     READ_MAX = 32 * 1024,
     HEAD_MAX = 400,
     FAILED = 125,
+};
+
+enum {
+    SENT_MS = 10000, /* until a signal was sent */
+    AGAIN_MS = 500,  /* until one that the API server did not take is tried again, and */
+    AGAIN_MAX_MS = 16000,
 };
 
 /* Between a session and its signaller. */
@@ -245,41 +252,87 @@ static int read_ask(struct session *s, struct msg *m)
 
 /* ---- signals ---- */
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+static void on_sent(void *arg, enum kube_channel c, const char *p, size_t n)
+{
+    if (c == KUBE_STATUS && buf_append(arg, p, n) < 0)
+        buf_clear(arg); /* none that is read */
+}
+
+/* Until the API server says how it ended. It says other things before: an empty message as soon as
+ * there is a connection, when the kubelet knows nothing of it yet. Who still works on it when the
+ * time is over has it, and is not asked a second time. */
+static int await_sent(struct kube_exec *e, const struct buf *said, struct err *err)
+{
+    int64_t left, end = now_ms() + SENT_MS;
+    char why[256];
+    do {
+        if (kube_exec_turn(e, true, err) < 0)
+            return -1;
+        if (kube_exec_status(buf_slice(said), why, sizeof why) >= 0)
+            return 0; /* whatever it ended with: who is gone takes no signal */
+        if (e->over)
+            return err_set(err, ERR_UPSTREAM, "%s", why);
+        struct pollfd p = {.fd = e->at.fd, .events = kube_exec_events(e, true)};
+        left = end - now_ms();
+        if (left > 0 && poll(&p, 1, (int)left) < 0 && errno != EINTR)
+            return err_sys(err, "poll");
+    } while (left > 0);
+    return 0;
+}
+
 int kube_session_signal(const struct kube_place *at, int32_t inside, unsigned sig, struct err *err)
 {
     static const struct kube_wish none = {.out = true};
-    struct kube_exec e;
-    struct buf path;
+    struct buf path, said;
+    struct kube_exec e = {.on = on_sent, .arg = &said};
     buf_init(&path, PATH_BYTES);
+    buf_init(&said, KUBE_STATUS_MAX);
     int r = begin_path(&path, at, "signal", &none) |
             put_number(&path, (unsigned long)inside, false) | put_number(&path, sig, false) |
             buf_append(&path, "", 1);
-    if (r == 0)
-        r = kube_exec_open(at->kube, (const char *)buf_data(&path), &e, err);
-    buf_free(&path);
-    if (r == 0) {
-        struct pollfd p = {.fd = e.at.fd, .events = POLLIN};
-        (void)poll(&p, 1, 5000); /* it says how it ended when it has */
+    if (r == 0 && (r = kube_exec_open(at->kube, (const char *)buf_data(&path), &e, err)) == 0) {
+        r = await_sent(&e, &said, err);
         kube_exec_close(&e);
     }
+    buf_free(&path);
+    buf_free(&said);
     return r;
+}
+
+/* Somebody rings, or it is time to try again: whether there is anybody left. */
+static bool await_bell(int wait_ms)
+{
+    char rung[64];
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    int n = poll(&p, 1, wait_ms);
+    return n == 0 || (n > 0 && read(STDIN_FILENO, rung, sizeof rung) > 0);
 }
 
 /* Sends what is wanted, as long as its session lives. A signal that is wanted twice meanwhile is
  * sent once, as a kernel would have it. */
 static NORETURN void be_signaller(const struct kube_place *at, struct wanted *w, int bell)
 {
-    char rung[64];
     struct err err = {0};
+    uint64_t left = 0; /* not taken */
+    int again = AGAIN_MS;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(bell, STDIN_FILENO) < 0 ||
         syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) < 0 ||
         kube_confine(at->kube->token, -1, &err) < 0)
         _exit(1);
-    while (read(STDIN_FILENO, rung, sizeof rung) > 0) {
-        uint64_t all = __atomic_exchange_n(&w->signals, 0, __ATOMIC_SEQ_CST);
+    while (await_bell(left ? again : -1)) {
+        uint64_t all = left | __atomic_exchange_n(&w->signals, 0, __ATOMIC_SEQ_CST);
+        again = left && again < AGAIN_MAX_MS ? 2 * again : AGAIN_MS;
+        left = 0;
         for (unsigned sig = 1; sig < NSIG; sig++)
-            if (all >> (sig - 1) & 1)
-                (void)kube_session_signal(at, w->inside, sig, &err);
+            if (all >> (sig - 1) & 1 && kube_session_signal(at, w->inside, sig, &err) < 0)
+                left |= UINT64_C(1) << (sig - 1);
     }
     _exit(0);
 }
@@ -315,11 +368,10 @@ static void ring(struct session *s)
     (void)n; /* where there is no room it is to look already */
 }
 
-static void send_signal(struct session *s, uint32_t sig)
+static void take_signals(struct session *s)
 {
-    if (sig == 0 || sig >= NSIG)
-        return;
-    (void)__atomic_fetch_or(&s->wanted->signals, UINT64_C(1) << (sig - 1), __ATOMIC_SEQ_CST);
+    uint64_t all = __atomic_exchange_n(&s->shared->signals, 0, __ATOMIC_SEQ_CST);
+    (void)__atomic_fetch_or(&s->wanted->signals, all, __ATOMIC_SEQ_CST);
     ring(s);
 }
 
@@ -341,10 +393,9 @@ static void take_order(struct session *s)
     }
     if (n != sizeof o)
         return;
-    if (o.type == W_INIT_SIGNAL)
-        send_signal(s, o.a);
-    else if (o.type == W_INIT_WINSIZE)
-        tell_size(s, o.a, o.b);
+    take_signals(s); /* whatever this is: a later order may have found no room */
+    if (o.type == W_INIT_WINSIZE)
+        tell_size(s, o.rows, o.cols);
 }
 
 /* By whoever has the other end of the terminal. */
@@ -510,16 +561,15 @@ static NORETURN void serve(struct session *s)
 {
     static char why[256];
     struct err err = {0};
-    int code = -1;
-    while (!s->exec.over && code < 0) {
-        if (turn(s, false, &err) < 0)
+    int code = -1, r = kube_exec_turn(&s->exec, true, &err); /* what came with the head */
+    for (;; r = turn(s, false, &err)) {
+        if (r < 0)
             finish(s, -1, err.text);
-        if (buf_len(&s->status))
+        if (buf_len(&s->status) || s->exec.over)
             code = kube_exec_status(buf_slice(&s->status), why, sizeof why);
+        if (code >= 0 || s->exec.over)
+            finish(s, code, why);
     }
-    if (code < 0)
-        code = kube_exec_status(buf_slice(&s->status), why, sizeof why);
-    finish(s, code, why);
 }
 
 static void heed_signals(struct session *s)

@@ -88,8 +88,6 @@ def judge(bed, case):
     try:
         out = case.send(bed)
     except Exception as e:
-        if "the test took" in str(e):
-            raise
         return "not sent: %r" % e
     records = []
 
@@ -125,8 +123,6 @@ def judge_all(bed, cases):
         try:
             outs.append(c.send(bed))
         except Exception as e:
-            if "the test took" in str(e):
-                raise
             return [(c.what, "not sent: %r" % e)]
     bad = [(c.what, why) for c, out in zip(cases, outs) for why in [answered(c, out)] if why]
     if bad:
@@ -186,8 +182,6 @@ def tried(bed, many):
     try:
         return many.fn(bed)
     except Exception as e:
-        if "the test took" in str(e):
-            raise
         return 1, [("not tried to the end", repr(e))]
     finally:
         quiet(bed)
@@ -202,8 +196,6 @@ def try_row(t, bed, row, count):
     try:
         why = served(bed, row.twin)
     except Exception as e:
-        if "the test took" in str(e):
-            raise
         why = "the benign twin: %r" % e
     if why:
         t.ok(False, "%s %s" % (row.id, row.title), why)

@@ -42,18 +42,20 @@ class Frames:
     def send(self, kind, data=b""):
         self.sock.sendall(struct.pack(">BI", kind, len(data)) + data)
 
-    def _exactly(self, n):
+    def _hold(self, n):
         while len(self.held) < n:
             more = self.sock.recv(65536)
             if not more:
                 raise EOFError("the connection ended")
             self.held += more
-        got, self.held = self.held[:n], self.held[n:]
-        return got
 
     def receive(self):
-        kind, n = struct.unpack(">BI", self._exactly(5))
-        return kind, self._exactly(n)
+        """-> (kind, data). Where the time is over meanwhile, what has come of a frame is not lost."""
+        self._hold(5)
+        kind, n = struct.unpack(">BI", self.held[:5])
+        self._hold(5 + n)
+        data, self.held = self.held[5:5 + n], self.held[5 + n:]
+        return kind, data
 
     def finish(self):
         """-> (stdout, stderr, exit frame)"""

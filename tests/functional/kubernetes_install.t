@@ -246,6 +246,11 @@ class Leak(threading.Thread):
 KNOCK = "while :; do nc -w 1 %s %d </dev/null; sleep 0.1; done" % (NODE_IP, LEAK)
 
 
+def tries(c):
+    """How often a pod was not started because no Durward answered."""
+    return sum(e.get("count") or 1 for e in c.items("/api/v1/namespaces/agents/events") if "does not answer" in e.get("message", ""))
+
+
 def booted(t, c):
     """A node that starts: its kubelet starts pods anew as soon as a list of plugins is there, the network writes its own, and Durward comes
     last of all."""
@@ -270,7 +275,8 @@ def booted(t, c):
     t.ok(tap.wait_for(lambda: "does not answer" in c.events("agents"), 60, 0.3), "until Durward runs there a bound pod does not start, and its event says why",
          c.events("agents")[-1500:])
     network_writes(mtu=1400)
-    time.sleep(2)  # in which nothing is to happen
+    had = tries(c)
+    t.ok(tap.wait_for(lambda: tries(c) > had, 90, 0.3), "with a list that the network has written since it is tried again", c.events("agents")[-1500:])
     t.eq((len(leak.came), pod.processes()), (0, []), "it does not start without a gate either, whatever list the network has written")
     held_back(c, False)
     t.ok(tap.wait_for(lambda: labelled(c) and works(pod), 120, 0.5), "then it has its gate again", says(c))

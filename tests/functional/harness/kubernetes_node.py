@@ -68,7 +68,9 @@ class Node:
             raise tap.Skip("cannot make another node's network: %s" % inside.stdout)
 
     def cut(self, really=True):
+        """And waits until its own end of the link knows."""
         ip("link", "set", self.name, "down" if really else "up")
+        tap.wait_for(lambda: ("NO-CARRIER" in self.run("ip", "link", "show", "uplink").stdout) == really, 10, 0.05)
 
     def runtime(self, number):
         plugins_of(self.root + "/run/cni/bin")

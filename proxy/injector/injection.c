@@ -150,6 +150,11 @@ static void open_origin(struct injection *g)
         injection_tell_fail(g, 503, "fill");
         return;
     }
+    if (g->head.body == BODY_NONE && !placement_passed(&g->placement)) {
+        injection_end_record(g, RECORD_ABORTED, "body_hash"); /* no end could be kept back */
+        injection_tell_fail(g, 403, "body_hash");
+        return;
+    }
     journal_id(i->journal, g->counter, id, sizeof id);
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",

@@ -78,6 +78,7 @@ struct injection {
     bool filled;      /* the credential is in */
     bool unsearched;  /* some value is too short to look for: none of it goes into the log */
     bool in_messages; /* the reply's body is a stream of them */
+    bool coded;       /* it is, and there is nothing that could be found in it */
     struct grpc_message message;
     bool judged;  /* mcp, llm: the body of the request was read, and may pass */
     bool charged; /* and the budget was told of it */

@@ -112,12 +112,24 @@ static bool take_part(struct injection *g, const struct head *h)
     return ok;
 }
 
+/* There is something that its bytes could hold. */
+static bool is_searched(const struct injection *g)
+{
+    return g->unsearched || (g->scrub && scrub_set_longest(scrub_set(g->scrub)) > 0);
+}
+
+/* Something of ours has to read its body. */
+static bool is_read(const struct injection *g)
+{
+    const struct rule *rule = g->decided.rule;
+    return is_searched(g) || rule->n_captures > 0 || rule_read_again(rule);
+}
+
 bool injection_take_reply(struct injection *g, const struct head *h)
 {
-    if ((g->filled || g->scrub || injection_mcp(g)) && h->body != BODY_NONE &&
-        scrub_head_coded(h)) {
+    g->coded = h->body != BODY_NONE && scrub_head_coded(h);
+    if (g->coded && is_read(g))
         return abandon(g, 502, "cannot_scrub");
-    }
     /* its client has nothing to log in with, unless it has logged in inside */
     if (h->status == 401 && injection_mcp(g) && g->filled && !g->decided.credential->captured) {
         return abandon(g, 502, "mcp_login");
@@ -174,6 +186,10 @@ static void downstream_data(void *self, const void *p, size_t n)
     if (g->messages) {
         if (injection_mcp_feed(g, p, n))
             (void)injection_mcp_pump(g);
+        return;
+    }
+    if (g->coded && is_searched(g)) { /* the host was given a secret since it began */
+        injection_abandon(g, 502, "cannot_scrub");
         return;
     }
     bool over = g->in_messages && grpc_message_over(&g->message, s);

@@ -18,7 +18,9 @@ from harness import api, h2, h2_frames, origin, scan, scene, tap  # noqa: E402
 from harness.reflections import each, mark  # noqa: E402
 
 ONE, NEW, FREE = "one.example.com", "new.example.com", "free.example.com"
+SIGNED, MESSAGES = "signed.example.com", "mcp.example.com"
 WILD, NARROW, DOWN, LOGIN = "a.wild.example.com", "b.wild.example.com", "down.example.com", "login.example.com"
+PACKED = gzip.compress(b'{"stored": "so"}')
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -26,7 +28,7 @@ class Store:
     """Keeps what it is given and gives it back at /…/raw, whoever asks."""
 
     def __init__(self):
-        self.left, self.stream, self.go = [], None, threading.Event()
+        self.left, self.stream, self.go, self.more = [], None, threading.Event(), threading.Event()
 
     def __call__(self, req, conn):
         path = req.path.rpartition("/")[2]
@@ -45,6 +47,14 @@ class Store:
             conn.reply(req, 200, self.left[-1], kind="text/plain")
         elif path == "coded":
             conn.reply(req, 200, gzip.compress(b"".join(self.left) or b"nothing"), [("Content-Encoding", "gzip")])
+        elif path == "packed":
+            conn.reply(req, 200, PACKED, [("Content-Encoding", "gzip")], "application/json")
+        elif path == "packing":
+            conn.head(200, [("Transfer-Encoding", "chunked"), ("Content-Encoding", "gzip")])
+            conn.chunk(PACKED[:9])
+            self.more.wait(20)
+            conn.chunk(PACKED[9:])
+            conn.chunk(b"")
         elif path == "part":
             conn.reply(req, 206 if req.get("range") else 200, b"0123456789", [("Content-Range", "bytes 0-9/10")] if req.get("range") else [])
         elif path == "slow":
@@ -106,22 +116,28 @@ def hidden(body, *values):
 def scene_of(t):
     s = scene.Scene(t)
     s.values = {}
-    for name in ("alpha", "beta", "gamma", "gone", "login"):
+    for name in ("alpha", "beta", "gamma", "gone", "login", "late", "signing"):
         s.values[name] = scan.canary(name[:2] + "-")
         s.path = s.d.secret(name, s.values[name]) if name == "alpha" else (s.d.secret(name, s.values[name]), s.path)[1]
         s.scanner.add(name, s.values[name])
     s.d.secrets["minted"] = {"captured": {}}
+    s.d.secrets["issued"] = {"captured": {}}
+    s.d.secrets["signer"] = {"hmac_key": {"key": "signing"}}
     s.store = Store()
     s.store.minted = scan.canary("mi-").decode()
     s.scanner.add("minted", s.store.minted.encode())
-    s.o = {h: s.add(h, s.store) for h in (ONE, FREE, WILD, NARROW, DOWN, LOGIN)}
+    s.o = {h: s.add(h, s.store) for h in (ONE, FREE, WILD, NARROW, DOWN, LOGIN, SIGNED, MESSAGES)}
     s.clear = origin.Origin(t, s.d.ca, ONE, s.store, tls=False)
     s.d.resolve[ONE + ":80"] = s.clear.address
     s.d.resolve[ONE + ":8443"] = s.o[ONE].address
     s.new = NewStore()
     s.h2 = h2_frames.FrameOrigin(t, s.d.ca, NEW, s.new)
     s.d.origin(NEW, s.h2)
-    rules = [{"allow": ONE + "/a/**", "with": {"bearer": "alpha"}},
+    signs = {"hmac": {"key": "signer", "text": "{timestamp}", "headers": {"X-Signed": "{signature}"}}}
+    rules = [{"allow": SIGNED + "/signed/**", "with": signs}, {"allow": SIGNED + "/late/**", "with": {"bearer": "late"}},
+             {"allow": SIGNED + "/issue/**", "with": signs, "capture": {"token": "issued"}},
+             {"allow": MESSAGES + "/mcp/**", "with": signs, "mcp": {"tools": ["look"]}},
+             {"allow": ONE + "/a/**", "with": {"bearer": "alpha"}},
              {"allow": ONE + "/b/**", "with": {"basic": {"user": "u", "password": "beta"}}},
              {"allow": ONE + "/profile/**", "websocket": True}, {"allow": ONE + "/parts/**", "ranges": True},
              {"allow": "http://" + ONE + "/**"}, {"allow": ONE + ":8443/**"},
@@ -241,6 +257,36 @@ def what_it_costs(t, s, gate):
          "the client's own cookies and credentials pass as ever")
 
 
+def packed(t, s, gate):
+    """Objects that lie there as gzip, where there is nothing that one could hold: what signs never leaves the vault, and
+    the other secret of that host is not there yet."""
+    late = os.path.join(s.d.dir, "conf", "secret-late")
+    os.rename(late, late + ".kept")
+    r = gate.get(SIGNED, "/signed/packed")
+    last = s.o[SIGNED].requests[-1]
+    t.eq((r.status, r.get("content-encoding"), r.body, last.get("accept-encoding")), (200, "gzip", PACKED, "identity"),
+         "C13 benign: where only a key that signs goes a coded reply comes as it is")
+    for host, path, what in ((SIGNED, "/issue/packed", "what is to be captured"), (MESSAGES, "/mcp/packed", "messages of MCP")):
+        r = gate.get(host, path)
+        t.eq((r.status, r.code), (502, "cannot_scrub"), "C13 %s cannot be read so" % what)
+    with gate.tls(SIGNED) as st:
+        st.send("GET /signed/packing HTTP/1.1\r\nHost: %s\r\n\r\n" % SIGNED)
+        st.head()
+        st.until(PACKED[:9] + b"\r\n")
+        os.rename(late + ".kept", late)
+
+        def sent():
+            gate.get(SIGNED, "/late/see")
+            return s.o[SIGNED].requests[-1].get("authorization") == "Bearer " + s.values["late"].decode()
+        t.ok(tap.wait_for(sent, 10, 0.2), "that one is there, and is sent")
+        s.store.more.set()
+        rest = st.rest()
+    end = s.d.wait_records(1, "aborted", id=s.d.kinds("admitted", path="/signed/packing")[0]["id"])
+    t.eq((rest, [x["code"] for x in end]), (b"", ["cannot_scrub"]), "C13 but not beyond the moment at which the host gets another")
+    r = gate.get(SIGNED, "/signed/packed")
+    t.eq((r.status, r.code), (502, "cannot_scrub"), "C13 nor later")
+
+
 def not_to_be_had(t, s, gate):
     os.unlink(os.path.join(s.d.dir, "conf", "secret-gone"))
     before = len(s.o[DOWN].requests)
@@ -319,7 +365,7 @@ def main(t):
     t.eq([(x.get("searched_for"), x.get("ranges")) for x in told], [("alpha, beta", False), (None, None)], "and so does the API")
     cli = s.d.command("explain", "-c", s.d.conf, "--json", "GET", "https://%s/profile/x" % ONE).stdout
     t.eq(told[0], json.loads(cli), "in the words of the command")
-    for part in (from_another_life, by_path, by_version, by_socket, by_pattern, what_it_costs, not_to_be_had, rotated):
+    for part in (from_another_life, by_path, by_version, by_socket, by_pattern, what_it_costs, packed, not_to_be_had, rotated):
         t.part(part, t, s, gate)
     t.part(captured, t, s)
     s.clean(what="by origin")

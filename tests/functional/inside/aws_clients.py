@@ -1,5 +1,6 @@
 """boto3 inside a sandbox with placeholder keys: argv[1] is the S3 endpoint, argv[2] another
 service's. One JSON line of what came of each step."""
+import gzip
 import json
 import sys
 import tempfile
@@ -46,6 +47,13 @@ def in_parts(key):
         return [f.read() == BIG, seen.count(206)]
 
 
+def packed(key):
+    """An object that lies there as gzip comes as it lies there."""
+    s3.put_object(Bucket="bucket-one", Key=key, Body=gzip.compress(BIG), ContentEncoding="gzip")
+    back = s3.get_object(Bucket="bucket-one", Key=key)
+    return [gzip.decompress(back["Body"].read()) == BIG, back["ContentEncoding"]]
+
+
 s3 = s3_client()
 step("make", lambda: s3.create_bucket(
     Bucket="bucket-one") and True)
@@ -61,6 +69,7 @@ step("signed", lambda: s3_client(payload_signing_enabled=True).put_object(
     Bucket="bucket-one", Key="big2", Body=BIG) and True)
 step("big", lambda: s3.get_object(Bucket="bucket-one", Key="big2")["Body"].read() == BIG)
 step("in parts", lambda: in_parts("big2"))
+step("packed", lambda: packed("packed"))
 step("presigned", lambda: fetch(s3.generate_presigned_url(
     "get_object", Params={"Bucket": "bucket-one", "Key": "a/b c+d=e&f ~'(x)é",
                           "ResponseContentType": "text/x-y"})))

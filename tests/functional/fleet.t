@@ -122,7 +122,8 @@ def killed(t, nodes, db):
         db.process.kill()
         db.process.wait()
         t.ok(db.process.returncode, "the database is killed")
-        time.sleep(0.5)  # hosts ask, and there is none
+        before = [n.relay.missed for n in nodes]
+        t.ok(tap.wait_for(lambda: all(n.relay.missed > m for n, m in zip(nodes, before)), 10), "each host asks, and there is none")
         db.start()
         for pid, _ in tap.descendants(nodes[1].d.daemon.pid):
             os.kill(pid, signal.SIGKILL)

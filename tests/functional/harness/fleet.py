@@ -16,10 +16,11 @@ OK, REVOKED, UNREAD = (200, ""), (407, "token_revoked"), (503, "fleet_unread")
 
 
 class Relay:
-    """Between a host and the database: .cut() carries nothing any more, and ends no connection; .join() ends them."""
+    """Between a host and the database: .cut() carries nothing any more, and ends no connection; .join() ends them.
+    .missed: how often the host came and there was no database."""
 
     def __init__(self, t, port):
-        self.port, self.open, self.pairs = port, True, []
+        self.port, self.open, self.pairs, self.missed = port, True, [], 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         t.cleanup(self.close)
@@ -30,6 +31,7 @@ class Relay:
             far = socket.create_connection(("127.0.0.1", self.port), 2)
         except OSError:
             near.close()
+            self.missed += 1
             return
         self.pairs.append((near, far))
         joined(near, far, lambda: self.open)

@@ -156,8 +156,9 @@ static void open_origin(struct injection *g)
         return;
     }
     journal_id(i->journal, g->counter, id, sizeof id);
-    snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
+    snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
+             scheme_name(g->authority.scheme),
              authority_text_port(&g->authority, text, sizeof text));
     if (upload_begin(g) == 0)
         g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token,

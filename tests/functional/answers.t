@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import client, nginx, scene, shapes, tap  # noqa: E402
 
 GH = "api.github.com"
+BOTH = "both.example.com:8443"
 
 
 def expect(t, r, status, code, what):
@@ -257,6 +258,22 @@ def plain_http(t, s, gate):
              repr(got[:80]))
 
 
+def one_port(t, s, gate):
+    """A port that speaks both, and one credential for both: a connection in clear serves no request for https."""
+    def ask(st):
+        return st.ask("GET /x HTTP/1.1\r\nHost: %s\r\n\r\n" % BOTH).status
+    got = []
+    for _ in range(2):
+        r, st = gate.connect(BOTH)
+        with st:
+            got.append(ask(st))
+        with gate.tls("both.example.com", 8443) as st:
+            got.append(ask(st))
+    t.eq((got, [bool(q.tls) for q in s.both.requests]), ([200] * 4, [False, True] * 2),
+         "by injector: http and https to one port keep to connections of their own")
+    t.eq(s.both.accepted, 2, "and each is used again")
+
+
 def edits(t, s, gate):
     r = gate.get("edit.example.com", "/", "X-Old: 1\r\nX-Kept: 2\r\n")
     q = s.edit.requests[-1] if s.edit.requests else None
@@ -278,7 +295,7 @@ def records(t, s):
                    "method"}, "and its word", str(codes))
     text = b"".join(open(f, "rb").read() for f in d.audit_files())
     t.ok(b"ghp_somebodyelse" not in text, "a client's credential is not in the log")
-    origins = [(o, None) for o in (s.github, s.openai, s.plain, s.clear, s.edit, s.key, s.cookie,
+    origins = [(o, None) for o in (s.github, s.openai, s.plain, s.clear, s.edit, s.key, s.cookie, s.both,
                                    s.readonly)]
     s.judge(origins, (), "answers")
 
@@ -294,6 +311,10 @@ def main(t):
     s.key = s.add("key.example.com", lambda q, c: c.reply(q, 200, "ok"))
     s.rule(allow="key.example.com",
            **{"with": {"header": {"x-api-key": "openai"}}})
+    s.both = s.add("both.example.com", lambda q, c: c.reply(q, 200, "ok"), tls="either")
+    s.d.origin(BOTH, s.both)
+    for way in ("", "http://"):
+        s.rule(allow=way + BOTH, allow_plaintext=True, **{"with": {"bearer": "openai"}})
     s.cookie = s.add("cookie.example.com", lambda q, c: c.reply(
         q, 200, "ok", [("Set-Cookie", "a=b"), ("X-Fine", "1")]))
     s.rule(allow="cookie.example.com", **{"with": {"bearer": "openai"}})
@@ -307,7 +328,7 @@ def main(t):
     address = s.listener()
     s.d.serve()
     gate = s.gate(address)
-    for part in (denials, forms, early, authorities, credentials, methods, plain_http, edits):
+    for part in (denials, forms, early, authorities, credentials, methods, plain_http, one_port, edits):
         t.part(part, t, s, gate)
     records(t, s)
     t.part(failures, t, s, gate)

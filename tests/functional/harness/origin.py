@@ -179,6 +179,7 @@ class Origin:
         self.handshakes = 0
         self._lock = threading.Lock()
         self._open = set()
+        self.tls = tls  # True, False, or "either": as the first byte of a connection says
         self._ctx = self._context(ca, cert, min_version, max_version) if tls else None
         self._sock = socket.create_server((host, 0), backlog=512)
         self.port = self._sock.getsockname()[1]
@@ -244,7 +245,7 @@ class Origin:
         sock.settimeout(60)
         raw, sni = sock, None
         try:
-            if self._ctx:
+            if self._ctx and (self.tls != "either" or sock.recv(1, socket.MSG_PEEK) == b"\x16"):
                 try:
                     sock = self._ctx.wrap_socket(sock, server_side=True)
                 except (ssl.SSLError, OSError) as e:

@@ -59,15 +59,14 @@ static enum porter_said http1_name(struct slice in, struct porter_name *ret)
 
 enum porter_said porter_look(struct slice in, struct porter_name *ret)
 {
-    struct slice preface = SLICE(HTTP2_PREFACE);
-    struct slice part = {preface.p, in.n < preface.n ? in.n : preface.n};
-    ret->http1 = in.n > 0 && !slice_starts(in, part);
+    const size_t skip = sizeof HTTP2_PREFACE - 1;
+    int r = http2_peek_preface(in);
+    ret->http1 = r < 0;
     if (ret->http1)
         return http1_name(in, ret);
-    if (in.n < preface.n)
+    if (r == 0)
         return PORTER_MORE;
-    int r = http2_peek_authority((struct slice){in.p + preface.n, in.n - preface.n}, ret->text,
-                                 sizeof ret->text);
+    r = http2_peek_authority((struct slice){in.p + skip, in.n - skip}, ret->text, sizeof ret->text);
     return r > 0 ? PORTER_NAMED : r == 0 ? PORTER_MORE : PORTER_BAD;
 }
 

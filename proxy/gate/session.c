@@ -4,6 +4,7 @@
 
 #include "gate_names.h"
 #include "guide.h"
+#include "http2_peek.h"
 #include "inbound.h"
 #include "meter.h"
 #include "policy.h"
@@ -152,10 +153,11 @@ struct faults *session_faults(struct session *s)
 
 static void start_http2(struct session *s)
 {
+    const struct http2_server_ops *ops = s->inbound       ? &session_inbound_http2_ops
+                                         : s->knows_http2 ? &session_clear_http2_ops
+                                                          : &session_http2_ops;
     if (session_faults(s))
-        s->server2 =
-            http2_server_new(s->gate->base, s->io, &s->gate->limits, s->shared,
-                             s->inbound ? &session_inbound_http2_ops : &session_http2_ops, s);
+        s->server2 = http2_server_new(s->gate->base, s->io, &s->gate->limits, s->shared, ops, s);
     if (s->server2 == NULL)
         session_close(s, "out of memory");
     else
@@ -178,6 +180,29 @@ void session_start_http(struct session *s)
         http1_server_start(s->server);
 }
 
+/* What has come so far may be the beginning of HTTP/2, whose first bytes are always the same. */
+static void on_preface(struct io *io, enum io_event ev, void *arg)
+{
+    struct session *s = arg;
+    switch (ev) {
+    case IO_READABLE:
+        io_callback(io, NULL, NULL);
+        session_inner(s);
+        return;
+    case IO_TIMEOUT:
+        session_note_denied(s, "timeout", "HTTP/2's preface");
+        session_close(s, "time-out");
+        return;
+    case IO_EOF:
+    case IO_ERROR:
+        session_close(s, "closed within HTTP/2's preface");
+        return;
+    case IO_CONNECTED:
+    case IO_DRAINED:
+        return;
+    }
+}
+
 enum { TLS_HANDSHAKE_RECORD = 0x16 };
 
 void session_inner(struct session *s)
@@ -189,6 +214,12 @@ void session_inner(struct session *s)
             session_start_tls(s);
         return;
     }
+    int preface = http2_peek_preface(buf_slice(io_in(s->io)));
+    if (preface == 0) {
+        io_callback(s->io, on_preface, s);
+        return;
+    }
+    s->knows_http2 = preface > 0;
     s->authority = s->outer;
     s->authority.scheme = SCHEME_HTTP;
     session_start_http(s);

@@ -28,13 +28,11 @@ static void on_first(struct io *io, enum io_event ev, void *arg)
         session_close(s, "closed before its first request");
         return;
     }
-    struct slice in = buf_slice(io_in(io)), preface = SLICE(HTTP2_PREFACE);
-    struct slice part = {preface.p, in.n < preface.n ? in.n : preface.n};
-    bool http2 = slice_starts(in, part);
-    if (http2 && in.n < preface.n)
+    int preface = http2_peek_preface(buf_slice(io_in(io)));
+    if (preface == 0)
         return; /* more of it */
     io_callback(io, NULL, NULL);
-    s->knows_http2 = http2;
+    s->knows_http2 = preface > 0;
     session_start_http(s);
 }
 

@@ -30,7 +30,7 @@ struct session {
     struct authority authority; /* the canonical one, once known */
     struct mint_wait *mint;
     struct http1_server *server;
-    struct http2_server *server2; /* instead, where the handshake chose h2 */
+    struct http2_server *server2; /* instead, where the handshake or the preface says h2 */
     struct faults *shared;        /* its sandbox's, or its address's while that is not known */
     struct raw *raw;              /* SESSION_RAW */
     size_t hello_needs;           /* bytes before a ClientHello is looked at again */
@@ -39,7 +39,7 @@ struct session {
     bool explicit_inner; /* the next head is a proxy request */
     enum socks_step socks;
     struct inbound *inbound; /* ENTRY_INBOUND; else NULL */
-    bool knows_http2;        /* ENTRY_INBOUND: it begins as HTTP/2 does */
+    bool knows_http2;        /* in clear: it begins as HTTP/2 does */
     void (*closed)(void *arg);
     void *closed_arg;
     LIST_ENTRY(session) link;
@@ -98,6 +98,7 @@ bool session_host_allowed(const struct session *s, const struct authority *a);
 /* The handshake chose HTTP/2. */
 bool session_chose_http2(const struct session *s);
 extern const struct http1_server_ops session_http1_ops;
-extern const struct http2_server_ops session_http2_ops, session_inbound_http2_ops;
+extern const struct http2_server_ops session_http2_ops, session_clear_http2_ops,
+    session_inbound_http2_ops;
 
 #endif

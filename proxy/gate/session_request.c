@@ -4,6 +4,7 @@
 #include "basic.h"
 #include "guide.h"
 #include "inbound.h"
+#include "mcp_host.h"
 #include "policy.h"
 #include "revoked.h"
 
@@ -133,6 +134,7 @@ static void start(struct session *s, const struct requester *by, struct head *h,
         a = &server;
     else if (guide_is(a) && guide_start(s->gate, &s->who, by, h))
         return;
+    h->knows_http2 = s->knows_http2 && !mcp_host_is(a); /* those are ours, and speak HTTP/1.1 */
     struct exchange *x = session_open_exchange(s, by);
     if (x)
         exchange_start(x, h, a, s->entry_name);
@@ -334,9 +336,18 @@ const struct http2_server_ops session_http2_ops = {
     .closed = on_closed2,
 };
 
+const struct http2_server_ops session_clear_http2_ops = {
+    .ahead = INJECTOR_CHANNEL_WINDOW,
+    .schemes = HTTP2_IN_CLEAR,
+    .request = on_request2,
+    .refused = on_refused2,
+    .breach = on_breach2,
+    .closed = on_closed2,
+};
+
 const struct http2_server_ops session_inbound_http2_ops = {
     .ahead = INJECTOR_CHANNEL_WINDOW,
-    .clear = true,
+    .schemes = HTTP2_EITHER,
     .request = on_inbound2,
     .refused = on_refused2,
     .breach = on_breach2,

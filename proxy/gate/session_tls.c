@@ -125,7 +125,7 @@ bool session_chose_http2(const struct session *s)
     unsigned n;
     SSL *ssl = io_ssl(s->io);
     if (ssl == NULL)
-        return false; /* never in clear: neither by prior knowledge nor by upgrade */
+        return false; /* in clear its first bytes say so (session_inner), and no upgrade */
     SSL_get0_alpn_selected(ssl, &name, &n);
     return slice_eq((struct slice){(const char *)name, n}, SLICE("h2"));
 }

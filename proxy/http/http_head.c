@@ -143,6 +143,7 @@ int http_head_copy(struct head *to, const struct head *from)
     to->repaired = from->repaired;
     to->expect_continue = from->expect_continue;
     to->te_trailers = from->te_trailers;
+    to->knows_http2 = from->knows_http2;
     to->upgrade = from->upgrade;
     for (size_t i = 0; i < from->n; i++) {
         to->fields[i].name = moved(from->fields[i].name, &at);

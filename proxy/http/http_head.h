@@ -62,6 +62,7 @@ struct head {
     unsigned repaired; /* reply: enum repair; see http1_repair_reply */
     bool expect_continue;
     bool te_trailers; /* request: who asks can take trailers (TE: trailers, or HTTP/2) */
+    bool knows_http2; /* request in clear: it came as HTTP/2 by prior knowledge, and leaves so */
     enum upgrade upgrade;
     /* storage */
     char *raw; /* owned */

@@ -188,9 +188,20 @@ void http2_client_leave(struct http2_client *c)
 
 /* ---- what the socket and the clock say ---- */
 
+/* HTTP/2 begins with SETTINGS, which are shorter than 64 KiB: what begins otherwise is an answer in
+ * another protocol. */
+static bool begins_well(const struct http2_client *c)
+{
+    return c->heard || buf_len(io_in(c->io)) == 0 || buf_data(io_in(c->io))[0] == 0;
+}
+
 static void take_input(struct http2_client *c)
 {
     struct buf *in = io_in(c->io);
+    if (!begins_well(c)) {
+        http2_client_broken(c, "upstream_no_h2", "the origin answered in another protocol");
+        return;
+    }
     c->heard = http2_now();
     c->ping_due = 0; /* it lives, whatever it says */
     while (!c->broken && buf_len(in) > 0) {
@@ -245,7 +256,8 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
         take_input(c);
         break;
     case IO_EOF:
-        http2_client_broken(c, "upstream_closed", "the origin closed");
+        http2_client_broken(c, "upstream_closed",
+                            c->heard ? "the origin closed" : "the origin closed, and said nothing");
         break;
     case IO_ERROR:
         http2_client_broken(c, "upstream_closed", io_why(io));

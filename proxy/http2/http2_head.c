@@ -170,6 +170,19 @@ static bool is_connect(const struct http2_head *b)
     return slice_eq(pseudo(b, PSEUDO_METHOD), SLICE("CONNECT"));
 }
 
+static bool fits_scheme(enum http2_schemes may, struct slice said)
+{
+    switch (may) {
+    case HTTP2_IN_TLS:
+        return slice_eq(said, SLICE("https"));
+    case HTTP2_IN_CLEAR:
+        return slice_eq(said, SLICE("http"));
+    case HTTP2_EITHER:
+        return slice_eq(said, SLICE("https")) || slice_eq(said, SLICE("http"));
+    }
+    return false;
+}
+
 /* The rules of RFC 9113 8.3.1 and 8.5. */
 static int check_pseudo(const struct http2_head *b, struct refusal *why)
 {
@@ -189,8 +202,7 @@ static int check_pseudo(const struct http2_head *b, struct refusal *why)
         return refuse(why, 400, "authority_mismatch");
     if (plain_connect)
         return 0;
-    struct slice scheme = pseudo(b, PSEUDO_SCHEME);
-    if (!slice_eq(scheme, SLICE("https")) && !(b->clear && slice_eq(scheme, SLICE("http"))))
+    if (!fits_scheme(b->schemes, pseudo(b, PSEUDO_SCHEME)))
         return refuse(why, 400, "scheme");
     if (!is_word(path) || (path.p[0] != '/' && !slice_eq(path, SLICE("*"))))
         return refuse(why, 400, "bad_target");

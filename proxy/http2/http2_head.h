@@ -18,6 +18,9 @@ enum http2_pseudo {
     PSEUDO_COUNT,
 };
 
+/* What :scheme may be: what the connection is, or either where somebody else ends its TLS. */
+enum http2_schemes { HTTP2_IN_TLS = 0, HTTP2_IN_CLEAR, HTTP2_EITHER };
+
 /* A list that goes on beyond this many times the limit is no mistake. */
 enum { HTTP2_LIST_FLOOD = 8 };
 
@@ -28,10 +31,10 @@ struct http2_head {
     struct buf fields; /* "name: value\r\n" each, but host and cookie */
     struct buf host, cookie;
     bool has_host, has_cookie;
-    size_t n;           /* fields, cookie crumbs included */
-    uint64_t bytes;     /* RFC 9113 10.5.1: with 32 for each */
-    bool trailers;      /* no pseudo-fields */
-    bool clear;         /* the scheme may be http: see http2_server_ops */
+    size_t n;       /* fields, cookie crumbs included */
+    uint64_t bytes; /* RFC 9113 10.5.1: with 32 for each */
+    bool trailers;  /* no pseudo-fields */
+    enum http2_schemes schemes;
     struct refusal why; /* the first thing wrong; code NULL: none */
 };
 

@@ -1,4 +1,5 @@
-/* Reads frames up to the first HEADERS and inflates its field block as far as :authority. */
+/* Compares the preface. Reads frames up to the first HEADERS and inflates its field block as far as
+ * :authority. */
 #include "http2_peek.h"
 
 #include <nghttp2/nghttp2.h>
@@ -61,6 +62,14 @@ static int from_headers(struct slice frame, uint8_t flags, char *to, size_t size
     int found = from_block(hd, frame, to, size);
     nghttp2_hd_inflate_del(hd);
     return found;
+}
+
+int http2_peek_preface(struct slice in)
+{
+    static const struct slice preface = {HTTP2_PREFACE, sizeof HTTP2_PREFACE - 1};
+    if (in.n >= preface.n)
+        return slice_starts(in, preface) ? 1 : -1;
+    return slice_starts(preface, in) ? 0 : -1;
 }
 
 int http2_peek_authority(struct slice in, char *to, size_t size)

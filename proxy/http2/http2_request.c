@@ -84,7 +84,7 @@ static ssize_t on_read(nghttp2_session *session UNUSED, int32_t id UNUSED, uint8
 }
 
 static int32_t submit(struct http2_client_stream *s, const struct head *h, struct slice authority,
-                      struct slice path, nghttp2_nv *room)
+                      struct slice path, const char *scheme, nghttp2_nv *room)
 {
     char length[24];
     struct fields f = {room, 0};
@@ -93,7 +93,7 @@ static int32_t submit(struct http2_client_stream *s, const struct head *h, struc
     add(&f, SLICE(":method"), tunnel ? SLICE("CONNECT") : h->method);
     if (tunnel)
         add(&f, SLICE(":protocol"), SLICE("websocket"));
-    add(&f, SLICE(":scheme"), SLICE("https"));
+    add(&f, SLICE(":scheme"), slice_str(scheme));
     add(&f, SLICE(":authority"), authority);
     add(&f, SLICE(":path"), path);
     for (size_t i = 0; i < h->n; i++)
@@ -121,7 +121,7 @@ int http2_request_submit(struct http2_client_stream *s, const struct head *h,
     if (room && buf_append_slice(&path, h->path) == 0 &&
         (!h->has_query ||
          (buf_append(&path, "?", 1) == 0 && buf_append_slice(&path, h->query) == 0)))
-        id = submit(s, h, slice_str(authority), buf_slice(&path), room);
+        id = submit(s, h, slice_str(authority), buf_slice(&path), scheme_name(a->scheme), room);
     free(room);
     buf_free(&path);
     s->id = id;

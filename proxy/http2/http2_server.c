@@ -394,7 +394,7 @@ struct http2_server *http2_server_new(struct event_base *base, struct io *io,
     s->session = session;
     LIST_INIT(&s->streams);
     http2_head_init(&s->head, l);
-    s->head.clear = ops->clear;
+    s->head.schemes = ops->schemes;
     s->calm_at = s->sent_at = s->idle_at = http2_server_now();
     s->soon = event_new(base, -1, 0, on_soon, s);
     s->tick = event_new(base, -1, 0, on_tick, s);

@@ -8,6 +8,7 @@
 #ifndef DURWARD_HTTP2_SERVER_H
 #define DURWARD_HTTP2_SERVER_H
 
+#include "http2_head.h"
 #include "requester.h"
 #include "request_limits.h"
 #include "io.h"
@@ -30,7 +31,7 @@ enum {
 struct http2_server_ops {
     size_t
         ahead; /* what an upstream may give beyond a stream's room, for which it had leave before */
-    bool clear; /* it is spoken in clear: a request may say http */
+    enum http2_schemes schemes; /* a request may say */
     /* A whole, well-formed request head. h may be taken. */
     void (*request)(void *session, const struct requester *by, struct head *h);
     /* A head that is refused; h as far as it was read. The session ends it through the downstream.

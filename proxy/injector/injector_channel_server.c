@@ -179,9 +179,16 @@ static int read_placeholders(struct msg *m, unsigned max, char to[][PLACEHOLDER_
     return 0;
 }
 
+static bool client_ok(uint8_t client, uint8_t scheme)
+{
+    bool http2 = client & INJECTOR_CHANNEL_HTTP2;
+    return client <= (INJECTOR_CHANNEL_TRAILERS | INJECTOR_CHANNEL_HTTP2) &&
+           (!http2 || scheme == SCHEME_HTTP);
+}
+
 static int read_request(struct msg *m, struct injection_request *r)
 {
-    uint8_t scheme, has_query, body, te_trailers;
+    uint8_t scheme, has_query, body, client;
     uint32_t port;
     struct head *h = &r->head;
     if (msg_get_u32(m, &r->generation) < 0 || msg_get_u8(m, &scheme) < 0 ||
@@ -189,7 +196,7 @@ static int read_request(struct msg *m, struct injection_request *r)
         msg_get_u32(m, &port) < 0 || msg_get_slice(m, 32, &h->method) < 0 ||
         msg_get_slice(m, TARGET_MAX, &h->path) < 0 || msg_get_u8(m, &has_query) < 0 ||
         msg_get_slice(m, TARGET_MAX, &h->query) < 0 || msg_get_u8(m, &body) < 0 ||
-        msg_get_u64(m, &h->length) < 0 || msg_get_u8(m, &te_trailers) < 0 ||
+        msg_get_u64(m, &h->length) < 0 || msg_get_u8(m, &client) < 0 ||
         msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
         msg_get_str(m, r->token, sizeof r->token) < 0 ||
@@ -205,13 +212,16 @@ static int read_request(struct msg *m, struct injection_request *r)
         return -1;
     if ((h->length > 0) != (body == BODY_LENGTH))
         return -1;
+    if (!client_ok(client, scheme))
+        return -1;
     for (size_t i = 0; i < h->query.n; i++)
         if ((unsigned char)h->query.p[i] <= 0x20 || (unsigned char)h->query.p[i] >= 0x7f)
             return -1;
     r->authority.scheme = (enum scheme)scheme;
     r->authority.port = (uint16_t)port;
     h->has_query = has_query;
-    h->te_trailers = te_trailers;
+    h->te_trailers = client & INJECTOR_CHANNEL_TRAILERS;
+    h->knows_http2 = client & INJECTOR_CHANNEL_HTTP2;
     h->body = (enum body_kind)body;
     h->upgrade = tunnel ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
     h->form = TARGET_ORIGIN;

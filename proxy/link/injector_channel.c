@@ -447,7 +447,8 @@ struct upstream injector_channel_open(struct injector_channel *h, struct downstr
     msg_put_slice(&m, q->query);
     msg_put_u8(&m, (uint8_t)q->body);
     msg_put_u64(&m, q->length);
-    msg_put_u8(&m, q->te_trailers);
+    msg_put_u8(&m, (q->te_trailers ? INJECTOR_CHANNEL_TRAILERS : 0) |
+                       (q->knows_http2 ? INJECTOR_CHANNEL_HTTP2 : 0));
     msg_put_str(&m, r->secret);
     msg_put_str(&m, r->entry);
     msg_put_str(&m, r->token);

@@ -6,8 +6,9 @@
  * direction: many that stand still hold little (B30).
  *
  * W_INJECTOR_CHANNEL_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str
- * path:bytes has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str
- * token:str n × mark:str, n × blank:str, n × (name, value) body BODY_TUNNEL asks for a WebSocket; a
+ * path:bytes has_query:u8 query:bytes body:u8 length:u64 client:u8 secret:str entry:str token:str n
+ * × mark:str, n × blank:str, n × (name, value) client: INJECTOR_CHANNEL_TRAILERS and
+ * INJECTOR_CHANNEL_HTTP2 (in clear only). body BODY_TUNNEL asks for a WebSocket; a
  * reply with that body (status 101) begins it, and the bodies of both directions are then its
  * frames as RFC 6455 has them, the gate's masked. Either end reads them with its own tunnel
  * (tunnel.h) and believes nothing of the other's framing. The slot is not in the fields: `secret`
@@ -42,6 +43,9 @@ enum {
     INJECTOR_CHANNEL_EXCHANGES_EACH = 4096, /* of one sandbox; a listener's gate has several */
     INJECTOR_CHANNEL_BODY_MAX = 32 * 1024,
 };
+
+/* Of a request's client: it takes trailers; it speaks HTTP/2 by prior knowledge. */
+enum { INJECTOR_CHANNEL_TRAILERS = 1, INJECTOR_CHANNEL_HTTP2 = 2 };
 
 /* What the client wrote where its secret is to be: only for credentials of kind placeholder. The
  * receiver fills it in the rule's own places only, and as often as the rule says. */

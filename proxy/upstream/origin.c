@@ -31,6 +31,7 @@ struct origin {
     enum body_kind body;
     enum pool_want want;
     bool grpc;
+    bool knows_http2; /* in clear, by prior knowledge: nothing chooses it */
     char *key, *id, *token;
     struct pool_wait *pool_wait; /* WAITING: for another's dial */
     struct pool_dial *dialling;
@@ -197,7 +198,7 @@ static void connected(struct origin *o)
     o->proof = NULL;
     o->io = NULL;
     io_deadline(io, 0);
-    switch (origin_protocol(io_ssl(io))) {
+    switch (o->knows_http2 ? ORIGIN_HTTP2 : origin_protocol(io_ssl(io))) {
     case ORIGIN_HTTP1:
         connected_http1(o, io);
         return;
@@ -529,6 +530,26 @@ void origin_record(const struct origin_facts *f, uint64_t begun, struct record *
     record_put_str(to, RF_REPAIRED, repair_text(f->repaired, repaired));
 }
 
+/* What came by prior knowledge goes so, on connections of its own: who speaks HTTP/1.1 to this host
+ * keeps to that. A WebSocket goes by HTTP/1.1, unless such a connection is there that takes it. -1:
+ * out of memory. */
+static int settle_key(struct origin *o, const struct head *h, const char *key)
+{
+    bool http2 = h->knows_http2;
+    ASSERT(!http2 || o->authority.scheme == SCHEME_HTTP);
+    size_t room = strlen(key) + sizeof "|h2c";
+    o->key = malloc(room);
+    if (o->key == NULL)
+        return -1;
+    snprintf(o->key, room, "%s%s", key, http2 ? "|h2c" : "");
+    o->knows_http2 = http2 && o->want != POOL_SOCKET;
+    if (o->knows_http2) {
+        o->want = POOL_HTTP2;
+        pool_spoke(o->env.pool, o->key, true);
+    }
+    return 0;
+}
+
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dialer,
                            struct downstream downstream, const struct authority *a,
                            const struct head *h, const char *key, const char *id, const char *token,
@@ -545,7 +566,6 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     o->downstream = downstream;
     o->authority = *a;
     o->cert = cert;
-    o->key = strdup(key);
     o->id = strdup(id);
     o->token = strdup(token);
     o->body = h->body;
@@ -555,8 +575,8 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     o->head = malloc(sizeof *o->head);
     if (o->head)
         http_head_init(o->head);
-    if (!o->key || !o->id || !o->token || !o->head || http_head_copy(o->head, h) < 0 ||
-        find_way(o, true) < 0) {
+    if (settle_key(o, h, key) < 0 || !o->id || !o->token || !o->head ||
+        http_head_copy(o->head, h) < 0 || find_way(o, true) < 0) {
         origin_free(o);
         return NULL;
     }

@@ -48,11 +48,12 @@ struct origin_facts {
 
 struct origin;
 
-/* h: the cleaned head, complete but for Host and framing; copied before this returns. key: pool
- * key. cert: the client certificate of new connections, or NULL; it lives as long as the downstream
- * is not told the end, key says it, and an origin that does not ask for it does not get the
- * request. trace: of its steps, and the dialer's; NULL: they are not told. NULL when memory is out.
- * The downstream's functions never run before this returns. */
+/* h: the cleaned head, complete but for Host and framing; copied before this returns; in clear it
+ * goes by HTTP/2 where it says so, else by HTTP/1.1. key: pool key. cert: the client certificate of
+ * new connections, or NULL; it lives as long as the downstream is not told the end, key says it,
+ * and an origin that does not ask for it does not get the request. trace: of its steps, and the
+ * dialer's; NULL: they are not told. NULL when memory is out. The downstream's functions never run
+ * before this returns. */
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dial,
                            struct downstream downstream, const struct authority *a,
                            const struct head *h, const char *key, const char *id, const char *token,

@@ -184,7 +184,7 @@ static struct connection detach(struct pooled *i)
     set_idle(i, false);
     share_leave(i->share);
     TAILQ_REMOVE(bucket(i->pool, i->hash), i, link);
-    pool_dial_over(i->dial, false);
+    pool_dial_over(i->dial, true); /* still there: it never settled */
     free(i->key);
     free(i);
     return c;

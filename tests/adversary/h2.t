@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""HTTP/2 attacks on a gate (rows B17, B28, B29, B30, E15 of the catalogue), frame by frame: each is
-refused with its answer and its record, nothing of it reaches an origin, and its benign twin passes."""
+"""HTTP/2 attacks on a gate (rows B17, B28, B29, B30, E15 of the catalogue), frame by frame, within TLS and by prior
+knowledge in clear: each is refused with its answer and its record, nothing of it reaches an origin, and its benign
+twin passes."""
 import os
 import socket
 import ssl
@@ -10,13 +11,16 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import client, durward, h2, memory, scene, shapes, tap  # noqa: E402
+from harness import client, durward, h2, h2_clear, memory, scene, shapes, socks, tap  # noqa: E402
 
-HOST, OTHER = "h2.example.com", "other.example.com"
+HOST, OTHER, OLD, FRESH = "h2.example.com", "other.example.com", "old.example.com", "fresh.example.com"
 RSS_MAX = 16 << 10  # KiB a gate may grow under a flood
+SPOKEN = {"scheme": "https"}  # http while all is tried in clear
+TURNED = {"http": "https", "https": "http"}
 
 
-def fields(path="/evil", method="GET", scheme="https", authority=HOST, extra=()):
+def fields(path="/evil", method="GET", scheme="", authority=HOST, extra=()):
+    scheme = SPOKEN["scheme"] if scheme == "" else scheme
     got = [(":method", method), (":scheme", scheme), (":authority", authority), (":path", path)]
     return [f for f in got if f[1] is not None] + list(extra)
 
@@ -47,7 +51,7 @@ HEADS = {
     "only a host, of another": (fields(authority=None, extra=[("host", OTHER)]),
                                 (421, "authority_mismatch")),
     "two hosts": (fields(authority=None, extra=[("host", HOST), ("host", HOST)]), (400, "host")),
-    "scheme http": (fields(scheme="http"), (400, "scheme")),
+    "the other scheme": (fields(scheme="http"), (400, "scheme")),
     "authority with a user": (fields(authority="u@" + HOST), (400, "host")),
     "CONNECT": (fields(None, "CONNECT", None, HOST + ":443"), (405, "connect_inside")),
     # the request line that HTTP/1 would have
@@ -106,14 +110,35 @@ class Bench:
     def __init__(self, t):
         self.t = t
         self.s = scene.Scene(t)
-        self.o = self.s.add(HOST, shapes.echo)
-        self.s.rule(allow=HOST)
+        self.origins = {False: self.s.add(HOST, shapes.echo), True: h2_clear.ClearOrigin(t, HOST)}
+        self.s.d.origin(HOST + ":80", self.origins[True])
+        self.fresh = h2_clear.ClearOrigin(t, FRESH)
+        self.s.d.origin(FRESH + ":80", self.fresh)
+        self.old = self.s.add(OLD + ":80", shapes.echo, tls=False)
+        for host in (HOST, "http://" + HOST, "http://" + OLD, "http://" + FRESH):
+            self.s.rule(allow=host)
+        self.clear = False
         self.s.d.limits["head_seconds"] = 3
         self.s.d.limits["idle_seconds"] = 4
         address = self.s.listener()
         self.s.d.serve()
         self.gate = self.s.gate(address)
+        self.socks = socks.Listener(address, self.s.ca_file())
         self.benign()
+
+    @property
+    def o(self):
+        return self.origins[self.clear]
+
+    def connect(self, **kw):
+        return h2.H2(self.gate, HOST, clear=80 if self.clear else None, **kw)
+
+    def speak(self, clear):
+        self.clear, SPOKEN["scheme"] = clear, "http" if clear else "https"
+
+    def said(self, fields):
+        """A row of HEADS, as it is said here."""
+        return [(n, TURNED.get(v, v) if n == ":scheme" and self.clear else v) for n, v in fields]
 
     def denied(self, code=None):
         return self.s.d.kinds("denied", **({"code": code} if code else {}))
@@ -122,7 +147,7 @@ class Bench:
         return len(self.denied())
 
     def benign(self):
-        with h2.H2(self.gate, HOST) as c:
+        with self.connect() as c:
             return c.ask("/fine").status == 200
 
     def gate_kib(self):
@@ -139,8 +164,8 @@ class Bench:
 def heads(t, b):
     for name, (said, want) in HEADS.items():
         before, seen = b.count(), len(b.o.requests)
-        with h2.H2(b.gate, HOST) as c:
-            s = c.open(said)
+        with b.connect() as c:
+            s = c.open(b.said(said))
             a = c.answer(s, 5)
             right, codes = b.recorded(before, 1, want[1])
             t.ok((a.status, a.code) == want and right and len(b.o.requests) == seen, "B28 " + name,
@@ -151,25 +176,25 @@ def heads(t, b):
 
 
 def host_alone(t, b):
-    with h2.H2(b.gate, HOST) as c:
+    with b.connect() as c:
         a = c.answer(c.open(fields("/fine", authority=None, extra=[("host", HOST)])))
         t.eq(a.status, 200, "B28 twin: host without :authority")
         a = c.answer(c.open(fields("/fine", extra=[("host", HOST), ("te", "trailers"),
                                                    ("cookie", "a=1"), ("cookie", "b=2")])))
-        t.ok(a.status == 200 and b'["cookie", "a=1; b=2"]' in a.body and b'"te"' not in a.body,
+        t.ok(a.status == 200 and b'["cookie", "a=1; b=2"]' in a.body and (b.clear or b'"te"' not in a.body),
              "B28 twin: both, te: trailers, cookie crumbs", a.body)
 
 
 def lengths(t, b):
     for name, (said, body) in LENGTHS.items():
         said = said if isinstance(said, tuple) else (said,)
-        with h2.H2(b.gate, HOST) as c:
+        with b.connect() as c:
             s = c.open(fields("/length", "POST", extra=[("content-length", v) for v in said]), False)
             c.frame(h2.DATA, h2.END_STREAM, s, body)
             a = c.answer(s, 5)
             t.eq((a.status, a.code), (400, "framing"), "B29 content-length: " + name)
     t.eq([r for r in b.o.requests if r.path == "/length"], [], "B29 none of them reaches the origin")
-    with h2.H2(b.gate, HOST) as c:
+    with b.connect() as c:
         s = c.open(fields("/twin", "POST", extra=[("content-length", "5")]), False)
         c.frame(h2.DATA, h2.END_STREAM, s, b"five!")
         t.ok(b'"length": 5' in c.answer(s).body, "B29 twin: a length that is right")
@@ -182,7 +207,7 @@ def trailers(t, b):
     for name, field, want in (("authorization", ("authorization", "Bearer x"), "trailer"),
                               ("host", ("host", OTHER), "trailer"),
                               ("a pseudo-field", (":path", "/evil"), "pseudo_header")):
-        with h2.H2(b.gate, HOST) as c:
+        with b.connect() as c:
             s = c.open(fields("/trailed", "POST"), False)
             c.frame(h2.DATA, 0, s, b"five!")
             c.frame(h2.HEADERS, h2.END_STREAM | h2.END_HEADERS, s, c.block([field]))
@@ -197,7 +222,7 @@ def flood(t, b, name, attack, ends=("h2_flood",), errors=(h2.ENHANCE_YOUR_CALM, 
     """attack(connection, i) until the gate ends it: GOAWAY, one record of the end (and few of streams),
     bounded memory."""
     before, kib = b.count(), b.gate_kib()
-    with h2.H2(b.gate, HOST, **more) as c:
+    with b.connect(**more) as c:
         c.until(lambda: c.settings, 5)
         c.setup = None
         started = time.process_time()
@@ -277,7 +302,7 @@ def floods(t, b):
 def cancelled(t, b):
     """A page that is closed, a client of streams that leaves: 300 calls are cancelled once they have answered."""
     before = b.count()
-    with h2.H2(b.gate, HOST, windows=False, settings=[(4, 0)]) as c:
+    with b.connect(windows=False, settings=[(4, 0)]) as c:
         for turn in range(3):
             ids = [c.get("/stream/%d/%d" % (turn, i)) for i in range(100)]
             c.until(lambda: all(c.answers[s].status for s in ids), 10)
@@ -293,7 +318,7 @@ def unread(t, b):
     """PINGs whose answers nobody reads: the gate stops reading, and holds nothing much."""
     kib = b.gate_kib()
     ping = h2.H2.raw(h2.PING, 0, 0, b"pingping") * 1000
-    with h2.H2(b.gate, HOST) as c:
+    with b.connect() as c:
         c.sock.settimeout(1)
         try:
             for _ in range(2000):
@@ -309,18 +334,18 @@ def unread(t, b):
 def stalls(t, b):
     """Window 0: 100 replies that nobody takes are given up in time, within bounded memory."""
     kib = b.gate_kib()
-    with h2.H2(b.gate, HOST, windows=False, settings=[(4, 0)]) as c:
+    with b.connect(windows=False, settings=[(4, 0)]) as c:
         ids = [c.get("/stall/%d" % i) for i in range(100)]
         c.until(lambda: all(c.answers[s].status for s in ids), 10)
         grown = b.gate_kib() - kib
         t.eq([c.answers[s].length for s in ids], [0] * 100, "B30 window 0: nothing is sent")
-        with h2.H2(b.gate, HOST) as d:
+        with b.connect() as d:
             t.eq(d.ask("/beside").status, 200, "B30 window 0: another connection goes on")
         c.until(lambda: all(c.answers[s].over for s in ids), 10)
         t.eq([c.answers[s].reset for s in ids], [h2.CANCEL] * 100, "B30 window 0: reset in time")
         if not durward.sanitized():
             t.ok(grown < RSS_MAX, "B30 window 0: memory is bounded", "%d KiB" % grown)
-    with h2.H2(b.gate, HOST) as c:
+    with b.connect() as c:
         before = b.count()
         c.until(lambda: c.settings, 5)
         c.frame(h2.HEADERS, h2.END_STREAM, 1, c.block(fields())[:4])
@@ -331,7 +356,7 @@ def stalls(t, b):
 
 def beyond(t, b):
     """More streams than were allowed are refused one by one, unprocessed; the rest are served."""
-    with h2.H2(b.gate, HOST, windows=False, settings=[(4, 0)]) as c:
+    with b.connect(windows=False, settings=[(4, 0)]) as c:
         c.until(lambda: c.settings, 5)
         t.eq(c.settings.get(3), 100, "B30 100 streams are announced")
         ids = [c.get("/many/%d" % i) for i in range(110)]
@@ -373,15 +398,132 @@ def confusion(t, b):
     t.ok(b.recorded(before, 1)[0], "B17 and recorded")
 
 
+def opened(b, port=80):
+    r, st = b.gate.connect("%s:%d" % (HOST, port))
+    if r.status != 200:
+        raise RuntimeError("CONNECT: %d" % r.status)
+    return st
+
+
+def said(b, first, pieces=None):
+    """These bytes at the beginning of a tunnel in clear, at once or piece by piece; -> what came."""
+    with opened(b) as st:
+        try:
+            for part in pieces or [first]:
+                st.send(part)
+        except OSError:
+            pass
+        return st.rest(3)
+
+
+EMPTY = h2.H2.raw(h2.SETTINGS, 0, 0)
+GET = b"GET /evil HTTP/1.1\r\nHost: %s\r\n\r\n" % HOST.encode()
+
+
+def carried(t, b):
+    """Where it is carried: the origin has the same preface, scheme and authority, and no connection is shared."""
+    st = opened(b)
+    with h2.H2(b.gate, HOST, clear=st, preface=False) as c:
+        for i in range(len(h2.PREFACE)):
+            c.send(h2.PREFACE[i:i + 1])
+        c.send(EMPTY)
+        a = c.ask("/byte-by-byte")
+        t.ok(a.status == 200 and b'"scheme": "http"' in a.body and ('"authority": "%s"' % HOST).encode() in a.body and
+             dict(a.trailers or ()).get("x-sum") == "%d" % len(a.body),
+             "B17 the preface byte by byte is carried, trailers too", "%r %r %r" % (a.status, a.body, a.trailers))
+    _, st = b.socks.enter(HOST, 80)
+    with h2.H2(b.gate, HOST, clear=st) as c:
+        t.eq(c.ask("/fine").status, 200, "B17 carried after SOCKS5")
+    with h2.H2(b.gate, FRESH, clear=80) as c:
+        ids = [c.get("/%d" % i) for i in range(50)]
+        t.eq([c.answer(s).status for s in ids], [200] * 50, "B17 many at once to an origin that nobody asked before")
+        t.eq(len(b.fresh.first), 1, "B17 on one connection to it")
+    n = len(b.o.first)
+    with opened(b) as st:
+        r = st.ask("GET /old HTTP/1.1\r\nHost: %s\r\n\r\n" % HOST)
+        t.ok(r.status == 502 and len(b.o.first) == n + 1 and b.o.first[n].startswith(b"GET /old"),
+             "B17 who speaks HTTP/1.1 to the same host keeps to it, on a connection of its own", str(r.status),
+             str(b.o.first[n:]))
+
+
+def prefaces(t, b):
+    """The preface where it has no place, and what is nearly one."""
+    t.part(carried, t, b)
+    rows = {  # what the tunnel says: (bytes, pieces)
+        "one byte too few, then HTTP/1.1": h2.PREFACE[:-1] + GET,
+        "one byte that differs, the last": h2.PREFACE[:-1] + b"\r" + EMPTY,
+        "one byte that differs, behind the blank line": h2.PREFACE[:18] + b"XX" + h2.PREFACE[20:] + EMPTY,
+        "in lower case": h2.PREFACE.lower() + EMPTY,
+        "of HTTP/2.1": h2.PREFACE.replace(b"2.0", b"2.1") + EMPTY,
+        "behind a blank line": b"\r\n" + h2.PREFACE + EMPTY,
+        "with a field": b"PRI * HTTP/2.0\r\nHost: %s\r\n\r\n" % HOST.encode() + EMPTY,
+    }
+    for what, data in rows.items():
+        for pieces in (None, [data[:20], data[20:]]):
+            before, seen = b.count(), len(b.o.first)
+            got = said(b, data, pieces)
+            right, codes = b.recorded(before, 1)
+            t.ok(got[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 505") and right and len(b.o.first) == seen,
+                 "B17 the preface %s: refused%s" % (what, ", in two pieces" if pieces else ""), repr(got[:80]), str(codes))
+    before = b.count()
+    with opened(b) as st:
+        st.send(h2.PREFACE[:20])
+        t.ok(st.ended(8) and b.recorded(before, 1, "timeout")[0], "B17 half a preface is not waited for, and recorded")
+    for what, data in (("HTTP/1.1 behind it", h2.PREFACE + GET), ("a ClientHello behind it", h2.PREFACE + b"\x16\x03\x01\x02\0\x01" + bytes(600)),
+                       ("it, twice", h2.PREFACE * 2), ("no SETTINGS behind it", h2.PREFACE + h2.H2.raw(h2.PING, 0, 0, b"pingping"))):
+        before, seen = b.count(), len(b.o.first)
+        got = said(b, data)
+        right, codes = b.recorded(before, 1, "h2_protocol")
+        t.ok(b"HTTP/1" not in got and right and len(b.o.first) == seen, "B17 %s: the connection ends" % what, repr(got[:80]),
+             str(codes))
+    for what, host, first in (("after a request", OLD, "GET /old HTTP/1.1\r\nHost: %s\r\n\r\n" % OLD),
+                              ("after a POST", OLD, "POST /old HTTP/1.1\r\nHost: %s\r\nContent-Length: 2\r\n\r\nab" % OLD)):
+        r, st = b.gate.connect(host + ":80")
+        with st:
+            before = b.count()
+            t.eq(st.ask(first).status, 200, "B17 twin: HTTP/1.1 in clear")
+            r = st.ask(h2.PREFACE + EMPTY)
+            t.ok((r.status, r.code) == (400, "h2c") and b.recorded(before, 1, "h2c")[0], "B17 the preface %s: 400 h2c" % what,
+                 str(r.status))
+    with client.Stream(socket.create_connection(b.gate.where, 5)) as st:
+        before = b.count()
+        r = st.ask(h2.PREFACE + EMPTY)
+        t.ok((r.status, r.code) == (400, "h2c") and b.recorded(before, 1, "h2c")[0],
+             "B17 to the forward port itself, with frames behind it: 400 h2c", str(r.status))
+    with client.Stream(socket.create_connection(b.gate.where, 5)) as st:
+        before = b.count()
+        st.ask("GET http://%s/old HTTP/1.1\r\nHost: %s\r\n\r\n" % (OLD, OLD))
+        r = st.ask(h2.PREFACE + EMPTY)
+        t.ok((r.status, r.code) == (400, "h2c") and b.recorded(before, 1, "h2c")[0],
+             "B17 there, after a request: 400 h2c", str(r.status))
+    t.part(no_http2, t, b)
+
+
+def no_http2(t, b):
+    """An origin in clear that answers in another protocol: 502 at once, with a code of its own."""
+    started = time.monotonic()
+    with h2.H2(b.gate, OLD, clear=80) as c:
+        ids = [c.get("/no-h2/%d" % i) for i in range(5)]
+        got = [(c.answer(s).status, c.answers[s].code) for s in ids]
+    t.eq(got, [(502, "upstream_no_h2")] * 5, "B17 an origin that speaks HTTP/1.1 only: 502 upstream_no_h2")
+    t.ok(time.monotonic() - started < 3, "B17 and none of them hangs")
+    t.eq([r.target for r in b.old.requests if "no-h2" in r.target], [], "B17 nothing of them reached it")
+
+
 def main(t):
     h2.needed()
     b = Bench(t)
-    for part in (heads, host_alone, lengths, trailers, confusion, cancelled, floods, unread, stalls, beyond):
-        t.part(part, t, b)
-    evil = [r.target for r in b.o.requests if "evil" in r.target or "evil" in str(r.headers)]
-    t.eq(evil, [], "nothing that was refused reached the origin")
-    t.ok(b.benign(), "and the gate serves on")
-    b.s.judge([(b.o, None)], (), "h2 attacks", exact=False)
+    for clear in (False, True):
+        b.speak(clear)
+        t.ok(b.benign(), "the benign twin" + (", in clear" if clear else ""))
+        for part in (heads, host_alone, lengths, trailers, prefaces if clear else confusion, cancelled, floods, unread,
+                     stalls, beyond):
+            t.part(part, t, b)
+        t.ok(b.benign(), "and the gate serves on")
+    evil = [r.target for o in list(b.origins.values()) + [b.old, b.fresh] for r in o.requests
+            if "evil" in r.target or "evil" in str(r.headers)]
+    t.eq(evil, [], "nothing that was refused reached an origin")
+    b.s.judge([(o, None) for o in list(b.origins.values()) + [b.old, b.fresh]], (), "h2 attacks", exact=False)
 
 
-tap.run(main, timeout=150)
+tap.run(main, timeout=300)

@@ -156,6 +156,8 @@ def grammar(h):
             ("a body that is none", dict(body=9)), ("a body until the end", dict(body=3)),
             ("a tunnel with POST", dict(body=wire.BODY_TUNNEL, method="POST")),
             ("a length without a body", dict(length=5)),
+            ("HTTP/2 by prior knowledge within TLS", dict(te=2)),
+            ("a client that speaks what nobody knows", dict(te=4)),
             ("a counted body of nothing", dict(body=wire.BODY_LENGTH, length=0)),
             ("a length in a chunked one", dict(body=wire.BODY_CHUNKED, length=7)),
             ("a short placeholder to look for", dict(marks=["abc"])),

@@ -41,6 +41,8 @@ def pages(t, s, g):
         t.eq(out.lower().count("content-length:"), 1, "its length stands there once, " + how)
         about = g.json("/", proxy=proxy)
         t.eq(about.get("policy"), "coder", "it names the policy, " + how)
+    _, out, err = g.curl("-i --http2-prior-knowledge %s/" % GUIDE)
+    t.ok(out.startswith("HTTP/2 200") and "/refusals" in out, "and in HTTP/2 by prior knowledge", out, err)
     rules = g.json("/rules").get("rules", [])
     mine = [r for r in rules if scene.GITHUB in r["rule"]]
     t.ok(mine and mine[0]["credential"] and not mine[0]["approval"], "the rules say where a credential is added", str(rules))

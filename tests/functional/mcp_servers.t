@@ -115,6 +115,11 @@ def by_http(t, box):
     _, out, _ = box.sh("curl -sS -m 20 %s -H 'Mcp-Session-Id: %s' -d '%s' http://odd.mcp.durward.internal/mcp" %
                        (fields, name[0] if name else "", ask))
     t.ok('"id": "two"' in out or '"id":"two"' in out, "and by the origin's own name", out)
+    for url in ("http://odd.mcp.durward.internal/mcp", "http://durward.internal/mcp/odd"):
+        _, out, _ = box.sh("curl -sS -m 20 -i --http2-prior-knowledge %s -H 'Mcp-Session-Id: %s' -d '%s' %s" %
+                           (fields, name[0] if name else "", ask, url))
+        t.ok(out.startswith("HTTP/2 200") and ('"id": "two"' in out or '"id":"two"' in out), "and in HTTP/2 by prior knowledge: " + url,
+             out[:600])
     for session_id, want in (("0" * 32, "404"), ("", "400")):
         _, out, _ = box.sh("curl -sS -m 20 -o /dev/null -w '%%{http_code}' %s %s -d '%s' http://durward.internal/mcp/odd" % (
             fields, "-H 'Mcp-Session-Id: %s'" % session_id if session_id else "", ask))

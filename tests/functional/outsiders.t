@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Programs of others that ask in ways of their own, each at its task inside a sandbox, transparent and with the proxy
-variables: offers of HTTP/2 in clear, methods of Subversion's, a file fetched in parts, URLs inside URLs. None of this is
+variables: HTTP/2 in clear, offered or by prior knowledge, methods of Subversion's, a file fetched in parts, URLs inside URLs. None of this is
 refused, and the answers are those of the server. doc/clients.md has the table; --write writes it."""
 import hashlib
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, h2_frames, nginx, scan, scene, shapes, tap  # noqa: E402
+from harness import durward, h2, h2_clear, h2_frames, nginx, peer, scan, scene, shapes, tap  # noqa: E402
 
 PAGE = os.path.join(durward.TOP, "doc", "clients.md")
 BEGIN, END = "<!-- outsiders.t -->\n", "<!-- end of outsiders.t -->\n"
@@ -45,6 +45,12 @@ TRIES = {
     "curl --http2": ("an offer of h2c in clear", "curl -sS --http2 http://clear.example.com/x", '"/x"'),
     "Java's HttpClient": ("the same, as it makes it by itself", "java -Xshare:auto {inside}/Clear.java http://clear.example.com/x "
                           "2>/dev/null", '"/x"'),
+    "curl -p --http2-prior-knowledge": ("HTTP/2 in clear by prior knowledge", "curl -sS -p --http2-prior-knowledge -d hello "
+                                        "http://h2c.example.com:8080/x", '"length": 5'),
+    "nghttp": ("the same, from a host that gets a secret", "nghttp http://keyed-h2c.example.com/x", '"scheme": "http"'),
+    "gRPC for Python": ("the same: an insecure channel to a collector", "{clients}/venv/bin/python {inside}/grpc_client.py "
+                        "collector.example.com:4317 reflect", '"reflect": "none"'),
+    "gRPC for Go": ("the same", "{clients}/bin/grpcclient collector.example.com:4317 unary x", '"unary":"octo"'),
     "svn": ("Subversion: check out, commit, copy, lock, log, diff", SVN, "5\none\n-one\n+two"),
     "aria2c": ("a file in four parts at once, from a host that gets a secret",
                "cd $(mktemp -d) && aria2c -q -x4 -s4 -k1M --no-conf https://files.example.com/big && sha256sum big | cut -c1-64", None),
@@ -77,9 +83,26 @@ def subversion(t, s):
     return folder + "/repository"
 
 
+def collectors(t, s):
+    """Who speaks HTTP/2 in clear: two that echo, the second with a secret, and gRPC's own server."""
+    h2.needed()
+    spoken = [h2_clear.ClearOrigin(t, h) for h in ("h2c.example.com:8080", "keyed-h2c.example.com:80")]
+    for o in spoken:
+        s.d.origin(o.names[0], o)
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    if os.path.exists(python):
+        peer.Peer(t, s, "collector.example.com:4317", [python, peer.path("grpc_server.py")], ["clear"])
+    s.rule(allow=["http://h2c.example.com:8080", "http://collector.example.com:4317"])
+    s.rule(allow="http://keyed-h2c.example.com", allow_plaintext=True, **{"with": {"bearer": "openai"}})
+    return spoken
+
+
 def missing(name, repository):
     if name == "svn":
         return None if repository else "subversion and libapache2-mod-svn are not installed"
+    if name.startswith("gRPC"):
+        there = os.path.exists(os.path.join(durward.clients_dir(), "venv/bin/python" if "Python" in name else "bin/grpcclient"))
+        return None if there else "it was not built: run tests/functional/clients/setup"
     program = name.split()[0] if name != "Java's HttpClient" else "java"
     return None if shutil.which(program) else program + " is not installed"
 
@@ -95,7 +118,7 @@ def each(t, s, box, name, repository, outputs):
             if os.geteuid() == 0:
                 subprocess.run(["chown", "-R", "www-data", repository], check=True)
         before = len(s.d.kinds("denied"))
-        command = command.replace("{inside}", durward.INSIDE).replace("{work}", s.d.work)
+        command = command.replace("{clients}", durward.clients_dir()).replace("{inside}", durward.INSIDE).replace("{work}", s.d.work)
         status, out, err = box.sh(command, proxy=proxy, timeout=60)
         outputs += [out, err]
         refused = s.d.kinds("denied")[before:]
@@ -115,6 +138,7 @@ def main(t):
     clear = s.add("clear.example.com", shapes.echo, tls=False)
     s.d.resolve["clear.example.com:80"] = clear.address
     s.rule(allow="http://clear.example.com")
+    spoken = collectors(t, s)
     files = h2_frames.Nginx(t, s.d.ca, "files.example.com", http2=False)
     s.d.origin("files.example.com", files)
     s.rule(allow="files.example.com", **{"with": {"bearer": "openai"}})
@@ -124,7 +148,7 @@ def main(t):
         with open(path, "wb") as f:
             f.write(big)
     repository = subversion(t, s)
-    box = durward.Sandbox(s.d)
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "bin"))
     table, outputs = [], []
     for name in [x for x in sys.argv[1:] if x in TRIES] or TRIES:
         why = missing(name, repository)
@@ -136,6 +160,10 @@ def main(t):
     parts = [x for x in files.records() if x["status"] == 206]
     t.ok(parts and all(x["auth"] == "Bearer " + s.openai_secret.decode() for x in files.records()),
          "files were asked for in parts, with the credential", *map(str, files.records()[:4]))
+    t.ok(all(set(o.first) == {h2.PREFACE} for o in spoken), "in clear they had HTTP/2 by prior knowledge, and nothing else",
+         *map(str, (o.first for o in spoken)))
+    t.eq({q.get("authorization") for q in spoken[1].requests}, {"Bearer " + s.openai_secret.decode()},
+         "with the credential where the rule has one")
     scan.scan_sandbox(t, box, s.scanner)
     outputs.append(box.close()[1])
     s.clean(outputs, "outsiders")

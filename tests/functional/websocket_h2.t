@@ -20,6 +20,7 @@ try:
 except ImportError:
     h2 = None
 
+CLEAR = "slow-clear.example.com"
 BIG = bytes(range(256)) * 8192  # 2 MiB
 
 
@@ -72,11 +73,12 @@ class Socket:
 
 
 class Client:
-    """One connection of HTTP/2."""
+    """One connection of HTTP/2; to slow-clear, by prior knowledge in clear."""
 
     def __init__(self, gate, host):
         self.host, self.streams, self.settings, self.gone, self.pongs = host, {}, None, False, 0
-        self.sock = gate.tls(host, alpn=["h2"]).sock
+        self.scheme = "http" if host == CLEAR else "https"
+        self.sock = (gate.connect(host + ":80")[1] if host == CLEAR else gate.tls(host, alpn=["h2"])).sock
         self.sock.settimeout(0.2)
         self.h2 = h2.connection.H2Connection()
         self.h2.initiate_connection()
@@ -96,7 +98,7 @@ class Client:
 
     def open(self, path="/chat", protocol="websocket", extra=(), end=False, version="13", wait=True):
         id = self.h2.get_next_available_stream_id()
-        fields = [(":method", "CONNECT"), (":protocol", protocol), (":scheme", "https"),
+        fields = [(":method", "CONNECT"), (":protocol", protocol), (":scheme", self.scheme),
                   (":authority", self.host), (":path", path)]
         if version:
             fields.append(("sec-websocket-version", version))
@@ -333,10 +335,11 @@ def main(t):
             peers[host] = peer.Peer(t, s, host, [python, peer.path(program)])
             s.rule(allow=host, websocket=True, **({"with": {"bearer": "socket"}} if keyed else {}))
     s.rule(allow=scene.PLAIN + "/shut")
-    slow = {"slow-plain.example.com": Slow(), "slow-keyed.example.com": Slow()}
+    slow = {"slow-plain.example.com": Slow(), "slow-keyed.example.com": Slow(), CLEAR: Slow()}
     for host, o in slow.items():
-        s.d.origin(host, origin.Origin(t, s.d.ca, host, script=o.script))
-        s.rule(allow=host, websocket=True, **({"with": {"bearer": "socket"}} if "keyed" in host else {}))
+        clear = host == CLEAR
+        s.d.origin(host + ":80" if clear else host, origin.Origin(t, s.d.ca, host, script=o.script, tls=not clear))
+        s.rule(allow=("http://" if clear else "") + host, websocket=True, **({"with": {"bearer": "socket"}} if "keyed" in host else {}))
     address = s.listener()
     s.d.serve()
     gate = s.gate(address, timeout=15)

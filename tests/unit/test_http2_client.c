@@ -231,6 +231,25 @@ static void test_silent(void)
     close_bed(&b);
 }
 
+/* An answer in HTTP/1.1, or a TLS alert: nothing of it is a reply, and nobody waits. */
+static void test_another_protocol(void)
+{
+    static const struct slice said[] = {SLICE("HTTP/1.1 400 Bad Request\r\n\r\n"), SLICE("H"),
+                                        SLICE("\x15\x03\x01\0\2\2\x46"), SLICE("SSH-2.0-x\r\n")};
+    for (size_t i = 0; i < ARRAY_LEN(said); i++) {
+        struct bed b;
+        open_bed(&b);
+        ask(&b, 0, "GET", BODY_NONE);
+        ask(&b, 1, "GET", BODY_NONE);
+        CU_ASSERT_EQUAL(write(b.fd, said[i].p, said[i].n), (ssize_t)said[i].n);
+        turn();
+        CU_ASSERT_STRING_EQUAL(b.a[0].code, "upstream_no_h2");
+        CU_ASSERT_STRING_EQUAL(b.a[1].code, "upstream_no_h2");
+        CU_ASSERT(left(&b) && b.a[0].replies == 0);
+        close_bed(&b);
+    }
+}
+
 /* ---- the pool ---- */
 
 static struct connection add_one(struct pool *p, const char *key, struct bed *b)
@@ -290,6 +309,25 @@ static void test_pool(void)
     close_bed(&b);
 }
 
+/* A connection that ends before it has settled: who waits for it would fail the same way. */
+static void test_pool_unsettled(void)
+{
+    struct bed b;
+    struct pool *p = pool_new(base, 4, 5);
+    waited = waited_again = 0;
+    open_bed(&b);
+    b.client->owner_fn = NULL;
+    CU_ASSERT_EQUAL(pool_add(p, "a|x", b.client), 0);
+    pool_spoke(p, "a|x", true);
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", on_waited, NULL));
+    CU_ASSERT_EQUAL(write(b.fd, "HTTP/1.1", 8), 8);
+    turn();
+    CU_ASSERT(waited == 1 && waited_again == 0);
+    b.client = NULL;
+    pool_free(p);
+    close_bed(&b);
+}
+
 /* Secret bytes are wiped, and no more is taken than allowed. */
 static void test_memory(void)
 {
@@ -320,7 +358,9 @@ void suite_http2_client(void)
     CU_add_test(s, "GOAWAY", test_goaway);
     CU_add_test(s, "RST_STREAM", test_resets);
     CU_add_test(s, "a silent origin", test_silent);
+    CU_add_test(s, "an answer in another protocol", test_another_protocol);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);
+    CU_add_test(s, "pool: one that never settles", test_pool_unsettled);
     CU_add_test(s, "memory: bounded", test_memory);
 }
 

@@ -75,6 +75,29 @@ static void test_pseudo(void)
     refused(GET "|host=a.example|host=a.example", true, 400, "host");
 }
 
+/* What the connection is, and nothing else; either, where somebody else ends its TLS. */
+static void test_schemes(void)
+{
+    static const char *const said[] = {"https", "http", "HTTP", "", "httpx", "htt"};
+    static const enum http2_schemes may[] = {HTTP2_IN_TLS, HTTP2_IN_CLEAR, HTTP2_EITHER};
+    char text[128];
+    for (size_t m = 0; m < ARRAY_LEN(may); m++)
+        for (size_t i = 0; i < ARRAY_LEN(said); i++) {
+            struct http2_head b;
+            struct head h;
+            struct refusal why = {0, "none"};
+            http2_head_init(&b, &limits);
+            b.schemes = may[m];
+            snprintf(text, sizeof text, ":method=GET|:scheme=%s|:authority=a|:path=/", said[i]);
+            CU_ASSERT_EQUAL(read_block(&b, text, false), 0);
+            bool want = (i == 0 && may[m] != HTTP2_IN_CLEAR) || (i == 1 && may[m] != HTTP2_IN_TLS);
+            bool got = http2_head_finish(&b, true, &h, &why) == 0;
+            CU_ASSERT(got == want && (got || strcmp(why.code, "scheme") == 0));
+            http_head_free(&h);
+            http2_head_free(&b);
+        }
+}
+
 #define SOCKET ":method=CONNECT|:scheme=https|:authority=a.example|:path=/s?q=1|:protocol="
 
 /* RFC 8441: an extended CONNECT is read as a GET that asks for a WebSocket. */
@@ -256,6 +279,7 @@ void suite_http2_head(void)
     CU_pSuite s = CU_add_suite("http2_head", NULL, NULL);
     CU_add_test(s, "extended CONNECT (RFC 8441)", test_connect);
     CU_add_test(s, "pseudo-fields: known, once, in front", test_pseudo);
+    CU_add_test(s, "the scheme is the connection's", test_schemes);
     CU_add_test(s, "a request line cannot be split", test_line);
     CU_add_test(s, "fields that HTTP/2 must not carry", test_fields);
     CU_add_test(s, "sizes", test_sizes);

@@ -104,6 +104,7 @@ struct said {
     uint32_t id, port;
     unsigned scheme, body;
     uint64_t length;
+    unsigned client;
     struct slice method, path, query, name, value;
     unsigned marks;
     const char *mark;
@@ -132,7 +133,7 @@ static void request(int fd, const struct said *s)
     msg_put_slice(&m, s->query);
     msg_put_u8(&m, (uint8_t)s->body);
     msg_put_u64(&m, s->length);
-    msg_put_u8(&m, 0);
+    msg_put_u8(&m, (uint8_t)s->client);
     msg_put_str(&m, "k");
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");
@@ -173,6 +174,34 @@ static void test_marks(void)
         request(fd, &s);
         CU_ASSERT_EQUAL(bed_closed(fd), !rows[i].good);
         CU_ASSERT_EQUAL(granted, rows[i].good ? 1 : 0);
+        close_server(fd);
+    }
+}
+
+/* HTTP/2 by prior knowledge is for what goes in clear. */
+static void test_client(void)
+{
+    static const struct {
+        unsigned client, scheme;
+        bool good, trailers, http2;
+    } rows[] = {
+        {0, SCHEME_HTTPS, true, false, false},   {1, SCHEME_HTTPS, true, true, false},
+        {2, SCHEME_HTTPS, false, false, false},  {3, SCHEME_HTTPS, false, false, false},
+        {4, SCHEME_HTTPS, false, false, false},  {0, SCHEME_HTTP, true, false, false},
+        {1, SCHEME_HTTP, true, true, false},     {2, SCHEME_HTTP, true, false, true},
+        {3, SCHEME_HTTP, true, true, true},      {4, SCHEME_HTTP, false, false, false},
+        {255, SCHEME_HTTP, false, false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct said s = usual;
+        int fd = open_server();
+        s.client = rows[i].client;
+        s.scheme = rows[i].scheme;
+        request(fd, &s);
+        CU_ASSERT_EQUAL(granted, rows[i].good ? 1 : 0);
+        CU_ASSERT(last == NULL || (last->head.te_trailers == rows[i].trailers &&
+                                   last->head.knows_http2 == rows[i].http2));
+        CU_ASSERT_EQUAL(bed_closed(fd), !rows[i].good);
         close_server(fd);
     }
 }
@@ -515,6 +544,7 @@ void suite_injector_channel_server(void)
     CU_add_test(s, "a whole request", test_whole);
     CU_add_test(s, "a body is as long as its head says", test_framing);
     CU_add_test(s, "heads that no gate sends", test_requests);
+    CU_add_test(s, "what its client takes and speaks", test_client);
     CU_add_test(s, "credit", test_credit);
     CU_add_test(s, "windows", test_windows);
     CU_add_test(s, "placeholders to look for", test_marks);

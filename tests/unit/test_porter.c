@@ -68,6 +68,21 @@ static size_t frames(char *to, unsigned flags, const void *block, size_t n)
 
 enum { END_HEADERS = 4, PADDED = 8, PRIORITY = 0x20 };
 
+/* All of it, or as far as it goes; one byte that differs is enough. */
+static void preface(void)
+{
+    char text[] = HTTP2_PREFACE "x";
+    const size_t n = sizeof HTTP2_PREFACE - 1;
+    for (size_t i = 0; i <= n + 1; i++)
+        CU_ASSERT_EQUAL(http2_peek_preface((struct slice){text, i}), i < n ? 0 : 1);
+    for (size_t at = 0; at < n; at++) {
+        text[at] ^= 0x20;
+        for (size_t i = 0; i <= n + 1; i++)
+            CU_ASSERT_EQUAL(http2_peek_preface((struct slice){text, i}), i <= at ? 0 : -1);
+        text[at] ^= 0x20;
+    }
+}
+
 static void http2(void)
 {
     static const char block[] = "\x82\x86\x84\x41\x01"
@@ -134,6 +149,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("whose a connection is", NULL, NULL);
     CU_add_test(s, "HTTP/1.1", http1);
     CU_add_test(s, "HTTP/1.1 that names nobody", http1_bad);
+    CU_add_test(s, "HTTP/2's preface", preface);
     CU_add_test(s, "HTTP/2", http2);
     CU_add_test(s, "HTTP/2 that names nobody", http2_bad);
 }

@@ -3,7 +3,7 @@ import itertools
 
 from .bed import KEYED, ODD, PLAIN, settle
 from .case import Case, Row, Sweep, ended
-from .send import Out, answered, connect, forward, get, http, read
+from .send import Out, answered, clear, connect, forward, get, http, read
 
 SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: {P}\r\n\r\n"
 CHUNK = "0\r\n\r\n" + SMUGGLED
@@ -348,7 +348,14 @@ ROWS = [
             event="completed"),
         Case("Upgrade without Connection", get(fields="Upgrade: foo\r\n"), 501, "upgrade"),
         Case("Connection: upgrade alone", get(fields="Connection: upgrade\r\n"), 400, "upgrade"),
-        Case("prior knowledge", forward("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 400, "h2c")),
+        Sweep("prior knowledge at the proxy's port", [
+            (repr(x), forward("PRI * HTTP/2.0\r\n\r\n" + x), 400, "h2c") for x in (
+                "SM\r\n\r\n", "SM\r\n\r\n\0\0\0\4\0\0\0\0\0", "", "SM", "XX\r\n\r\n")]),
+        Sweep("what is nearly the preface, at the beginning of a tunnel in clear", [
+            (repr(x), clear(x), 400, "h2c") for x in (
+                "PRI * HTTP/2.0\r\n\r\nsm\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX",
+                "PRI * HTTP/2.0\r\n\r\nSMSM\r\n\r\n", "PRI * HTTP/2.0\r\nHost: {C}\r\n\r\nSM\r\n\r\n")]),
+        Case("the preface in TLS that chose no protocol", http("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 400, "h2c")),
     Row("B18", "a switch that nobody asked for",
         Sweep("replies", [(w, answered(b"HTTP/1.1 " + w.encode() + b"\r\n" + f + b"\r\n")) + UPSTREAM
                           for w in ("101 Switching Protocols", "101 x")

@@ -73,6 +73,23 @@ def forward(data):
     return send
 
 
+def clear(data, host=CLEAR):
+    """Bytes in clear inside a tunnel, after CONNECT."""
+    data, host = fill(data), fill(host).decode()
+
+    def send(bed):
+        r, st = bed.gate.connect(host + ":80")
+        with st:
+            if r.status != 200:
+                return Out(r.status, r.code, r.id)
+            try:
+                st.send(data)
+            except OSError:
+                pass
+            return read(st)
+    return send
+
+
 def get(path="/", fields="", host=PLAIN, method="GET", said=None, body=b""):
     """A well-formed request, but for what is given."""
     if body:

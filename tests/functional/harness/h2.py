@@ -56,13 +56,21 @@ class Answer:
 
 
 class H2:
-    """One connection. windows: give back what was read (a client that reads)."""
+    """One connection. windows: give back what was read (a client that reads). clear: by prior knowledge, in a tunnel to
+    this port or on the stream given."""
 
-    def __init__(self, gate, host, windows=True, settings=(), timeout=10, preface=True):
-        ctx = ssl.create_default_context(cafile=gate.cafile)
-        self.stream = gate.tls(host, alpn=["h2"], context=ctx)
+    def __init__(self, gate, host, windows=True, settings=(), timeout=10, preface=True, clear=None):
+        self.scheme = "http" if clear else "https"
+        if isinstance(clear, int):
+            r, self.stream = gate.connect("%s:%d" % (host, clear))
+            if r.status != 200:
+                raise RuntimeError("CONNECT: %d %r" % (r.status, r.body))
+        elif clear:
+            self.stream = clear
+        else:
+            self.stream = gate.tls(host, alpn=["h2"], context=ssl.create_default_context(cafile=gate.cafile))
         self.sock = self.stream.sock
-        if self.sock.selected_alpn_protocol() != "h2":
+        if not clear and self.sock.selected_alpn_protocol() != "h2":
             raise RuntimeError("ALPN: %r" % self.sock.selected_alpn_protocol())
         self.host, self.windows, self.timeout = host, windows, timeout
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
@@ -97,8 +105,8 @@ class H2:
     def frame(self, kind, flags=0, stream=0, body=b""):
         return self.send(self.raw(kind, flags, stream, body))
 
-    def fields(self, path="/", method="GET", extra=(), authority=None, scheme="https"):
-        return [(":method", method), (":scheme", scheme), (":authority", authority or self.host),
+    def fields(self, path="/", method="GET", extra=(), authority=None, scheme=None):
+        return [(":method", method), (":scheme", scheme or self.scheme), (":authority", authority or self.host),
                 (":path", path)] + list(extra)
 
     def block(self, fields):

@@ -16,7 +16,7 @@ class Peer:
     """argv: without certificate and key, which come first among its arguments."""
 
     def __init__(self, test, scene, host, argv, more=()):
-        cert, key = scene.d.ca.issue(host)
+        cert, key = scene.d.ca.issue(host.partition(":")[0])
         self.names, self.lines = [host], []
         self.process = test.popen(list(argv) + [cert, key] + list(more), stdout=subprocess.PIPE)
         first = self.process.stdout.readline()

@@ -1,5 +1,5 @@
 """A gRPC server on grpcio, with TLS; messages are plain bytes. argv: CERT KEY [gzip: pack messages
-where the client takes it]. First line: {"port": N}; then a line for each call at its beginning, and one for each that was cancelled.
+where the client takes it] [clear: without TLS]. First line: {"port": N}; then a line for each call at its beginning, and one for each that was cancelled.
 Methods of durward.test.Door: Unary echoes; Server sends as many messages as the request says, 100
 a second from the second on; Client answers with number, bytes and SHA-256; Bidi echoes each at once; Fail ends with
 INVALID_ARGUMENT; Wait stands still until it is cancelled; Reflect tells the credential."""
@@ -92,7 +92,7 @@ def main():
     s.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("durward.test.Door", methods),))
     with open(sys.argv[1], "rb") as cert, open(sys.argv[2], "rb") as key:
         credentials = grpc.ssl_server_credentials([(key.read(), cert.read())])
-    port = s.add_secure_port("127.0.0.1:0", credentials)
+    port = s.add_insecure_port("127.0.0.1:0") if "clear" in sys.argv[3:] else s.add_secure_port("127.0.0.1:0", credentials)
     s.start()
     say(port=port)
     s.wait_for_termination()

@@ -2,6 +2,8 @@
  * real durward-init. Run as root and as an ordinary user. */
 #define _GNU_SOURCE 1
 #include <linux/keyctl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
 
 #include "builder_fixture.h"
@@ -284,6 +286,16 @@ static void await_text(int fd, char *out, const char *what)
     CU_ASSERT_PTR_NOT_NULL(strstr(out, what));
 }
 
+/* A new size comes by another way than what is written to the terminal. */
+static void await_size(int master, unsigned rows, unsigned cols)
+{
+    struct winsize w = {0};
+    for (int i = 0; i < 1000 && (w.ws_row != rows || w.ws_col != cols); i++) {
+        CU_ASSERT_EQUAL_FATAL(ioctl(master, TIOCGWINSZ, &w), 0);
+        poll(NULL, 0, 5);
+    }
+}
+
 static void test_terminal(void)
 {
     if (!ready())
@@ -304,6 +316,7 @@ static void test_terminal(void)
     msg_put_u32(&m, 50);
     msg_put_u32(&m, 132);
     send_msg(rig.init, &m);
+    await_size(master, 50, 132);
     CU_ASSERT_EQUAL(write(master, "word\n", 5), 5);
     await_text(master, out, "up\r\n");
     CU_ASSERT_PTR_NOT_NULL(strstr(out, "got-word"));

@@ -17,6 +17,7 @@
 #include "role_run.h"
 #include "sandbox_ca.h"
 #include "signing.h"
+#include "trust_root.h"
 #include "trust_sandbox.h"
 #include "wire.h"
 

@@ -3,21 +3,20 @@
 #define _GNU_SOURCE 1
 #include "trust_sandbox.h"
 
-#include "ca_key.h"
 #include "ipc_msg.h"
 #include "slice.h"
-#include "trust.h"
-#include "trust_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/asn1.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_MAX_HASHED = 32 };
+enum {
+    NAME_MAX_HASHED = 32,
+    JAVA_HEAD = 44, /* five heads of at most six bytes, and fourteen between them */
+};
 
 static const char bundle[] = "ca-certificates.crt", alone[] = "durward-ca.pem",
                   java[] = "cacerts.p12", certs[] = "certs";
@@ -27,34 +26,6 @@ struct root {
     char name[NAME_MAX_HASHED];
     int how; /* files are opened: O_TRUNC, or O_EXCL, in the place of whatever has their names */
 };
-
-int trust_root_put(X509 *root, struct buf *to, struct err *err)
-{
-    struct buf pem, part;
-    struct slice rest, one;
-    char name[NAME_MAX_HASHED];
-    struct msg m; /* borrowed for its encoding */
-    buf_init(&pem, TRUST_ROOT_MAX);
-    buf_init(&part, TRUST_ROOT_MAX);
-    int r = ca_key_cert_pem(root, &pem, err);
-    rest = buf_slice(&pem);
-    if (r == 0 && trust_hashed_next(&rest, &one, name, sizeof name, err) != 1)
-        r = -1;
-    if (r == 0)
-        r = trust_store_safe(buf_slice(&pem), 0, &part, err);
-    if (r == 0) {
-        msg_init(&m, 0);
-        msg_put_slice(&m, buf_slice(&pem));
-        msg_put_str(&m, name);
-        msg_put_slice(&m, buf_slice(&part));
-        if (buf_append(to, buf_data(&m.body), buf_len(&m.body)) < 0)
-            r = err_set(err, ERR_LIMIT, "the certificate of a sandbox's CA is too large");
-        msg_done(&m);
-    }
-    buf_free(&pem);
-    buf_free(&part);
-    return r;
-}
 
 static int read_root(struct slice s, struct root *ret, struct err *err)
 {
@@ -143,47 +114,59 @@ static int lay_bundle(int roots, int to, const struct root *r, struct err *err)
 
 /* ---- the Java store: PFX { 3, data { safes } }, without a MacData (RFC 7292 4) ---- */
 
-struct head {
-    int constructed, tag, class;
-    long size; /* of what is in it */
-};
+enum { SEQUENCE = 0x30, CONTEXT_0 = 0xa0, OCTETS = 4, DER_HEAD = 6 };
 
-/* What comes before the parts, which are `size` bytes long: each level holds the next. */
-static size_t java_head(long size, unsigned char *to)
+/* Tag and length of `size` bytes, as short as DER wants them; how many bytes that is. */
+static size_t der_head(unsigned char tag, size_t size, unsigned char to[DER_HEAD])
+{
+    size_t n = 0, more = 0;
+    while (size >= 0x80 && more < 4 && size >> 8 * more)
+        more++;
+    to[n++] = tag;
+    to[n++] = (unsigned char)(more ? 0x80 | more : size);
+    while (more-- > 0)
+        to[n++] = (unsigned char)(size >> 8 * more);
+    return n;
+}
+
+/* What comes before the parts, which are `size` bytes long: each level holds the next, so that the
+ * last is written first, at the end of `to`. How many bytes; they end with it. */
+static size_t java_head(size_t size, unsigned char to[JAVA_HEAD])
 {
     static const unsigned char version[] = {2, 1, 3},
                                data[] = {6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 1};
-    struct head at[] = {{1, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 0},
-                        {1, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 0},
-                        {1, 0, V_ASN1_CONTEXT_SPECIFIC, 0},
-                        {0, V_ASN1_OCTET_STRING, V_ASN1_UNIVERSAL, 0},
-                        {1, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, size}};
-    unsigned char *p = to;
-    for (size_t i = ARRAY_LEN(at) - 1; i > 0; i--) {
-        long before = i == 1 ? (long)sizeof version : i == 2 ? (long)sizeof data : 0;
-        at[i - 1].size = before + ASN1_object_size(at[i].constructed, (int)at[i].size, at[i].tag);
+    static const struct {
+        const unsigned char *after; /* between this head and the next */
+        size_t n;
+        unsigned char tag;
+    } levels[] = {{version, sizeof version, SEQUENCE},
+                  {data, sizeof data, SEQUENCE},
+                  {NULL, 0, CONTEXT_0},
+                  {NULL, 0, OCTETS},
+                  {NULL, 0, SEQUENCE}};
+    size_t n = 0;
+    for (size_t i = ARRAY_LEN(levels); i-- > 0;) {
+        unsigned char head[DER_HEAD];
+        n += levels[i].n;
+        if (levels[i].n)
+            memcpy(to + JAVA_HEAD - n, levels[i].after, levels[i].n);
+        size_t h = der_head(levels[i].tag, size + n, head);
+        n += h;
+        memcpy(to + JAVA_HEAD - n, head, h);
     }
-    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
-        ASN1_put_object(&p, at[i].constructed, (int)at[i].size, at[i].tag, at[i].class);
-        const unsigned char *after = i == 0 ? version : i == 1 ? data : NULL;
-        size_t n = i == 0 ? sizeof version : i == 1 ? sizeof data : 0;
-        if (after)
-            memcpy(p, after, n);
-        p += n;
-    }
-    return (size_t)(p - to);
+    return n;
 }
 
 static int lay_java(int roots, int to, const struct root *r, struct err *err)
 {
-    unsigned char head[64]; /* five headers of at most six bytes, and fourteen between them */
+    unsigned char head[JAVA_HEAD];
     off_t size = 0;
     int from = open_root(roots, "java", &size, err),
         fd = from < 0 ? -1 : open_at(to, java, r->how, err);
     int done = fd < 0 ? -1 : 0;
     if (done == 0) {
-        size_t n = java_head((long)size + (long)r->java.n, head);
-        done = put(fd, (struct slice){(char *)head, n}, err);
+        size_t n = java_head((size_t)size + r->java.n, head);
+        done = put(fd, (struct slice){(char *)head + JAVA_HEAD - n, n}, err);
     }
     if (done == 0)
         done = copy(from, size, fd, err);

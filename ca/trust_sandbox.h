@@ -7,13 +7,7 @@
 #include "buf.h"
 #include "err.h"
 
-#include <openssl/x509.h>
-
-enum { TRUST_ROOT_MAX = 8192 };
-
-/* What the signer says of a root, W_ROOT's bytes: pem:bytes, name:str (trust_hashed_next), java:
- * bytes (trust_store_safe). */
-int trust_root_put(X509 *root, struct buf *to, struct err *err);
+enum { TRUST_ROOT_MAX = 8192 }; /* of what trust_root_put makes */
 
 /* Into the directory `to`, from the one that trust_roots made (both by descriptor): what is listed
  * at trust_prepare. Files that are there already get their content in place, so they may be mounted

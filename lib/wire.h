@@ -108,7 +108,7 @@ enum wire_type {
     W_MINTED = 21,    /* S→G: req:u32, leaf:bytes (DER), issuer:bytes (DER) */
     W_MINT_FAIL = 22, /* S→G: req:u32, text:str */
     W_ROOT = 23, /* the root of a local sandbox's own CA. P→S: sandbox:str; S→P P→B, B→launcher:
-                    sandbox:str, root:bytes (ca/trust_sandbox.h; "" from S: there is none) */
+                    sandbox:str, root:bytes (ca/trust_root.h; "" from S: there is none) */
 
     /* ---- gate or injector ↔ dialer; the first three and the cancelling also gate ↔ controller, on
      * a channel of its own, for connections into its sandbox (host: a preview's name) ---- */

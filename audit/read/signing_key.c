@@ -7,15 +7,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/bio.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PEM_MAX = 4096 };
+enum { PEM_MAX = 4096, KEY_SIZE = 32 };
 
 struct signing_key {
     EVP_PKEY *pkey;
@@ -58,18 +60,63 @@ static ssize_t read_small(int fd, char *buf, size_t size)
     return (ssize_t)n;
 }
 
-static EVP_PKEY *pem_parse(const char *text, size_t n, bool private_part)
+/* The first block of that name, as DER; the caller clears and frees it. NULL: there is none. */
+static unsigned char *pem_block(const char *text, size_t n, const char *want, long *size)
 {
     BIO *b = BIO_new_mem_buf(text, (int)n);
-    if (b == NULL)
-        return NULL;
-    EVP_PKEY *k = private_part ? PEM_read_bio_PrivateKey(b, NULL, NULL, NULL)
-                               : PEM_read_bio_PUBKEY(b, NULL, NULL, NULL);
-    BIO_free(b);
-    if (k && EVP_PKEY_get_id(k) != EVP_PKEY_ED25519) {
-        EVP_PKEY_free(k);
-        k = NULL;
+    unsigned char *der = NULL;
+    char *name, *header;
+    while (b && der == NULL && PEM_read_bio(b, &name, &header, &der, size) == 1) {
+        if (strcmp(name, want) != 0 || header[0]) {
+            OPENSSL_clear_free(der, (size_t)*size);
+            der = NULL;
+        }
+        OPENSSL_free(name);
+        OPENSSL_free(header);
     }
+    BIO_free(b);
+    ERR_clear_error();
+    return der;
+}
+
+/* PKCS #8 around a seed in an OCTET STRING (RFC 8410 7). */
+static EVP_PKEY *private_half(const unsigned char *der, long size)
+{
+    enum { OCTETS = 4 };
+    const unsigned char *at = der, *seed;
+    const ASN1_OBJECT *kind;
+    int n;
+    EVP_PKEY *k = NULL;
+    PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &at, size);
+    if (info && at == der + size && PKCS8_pkey_get0(&kind, &seed, &n, NULL, info) == 1 &&
+        OBJ_obj2nid(kind) == NID_ED25519 && n == 2 + KEY_SIZE && seed[0] == OCTETS &&
+        seed[1] == KEY_SIZE)
+        k = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed + 2, KEY_SIZE);
+    PKCS8_PRIV_KEY_INFO_free(info); /* which wipes it */
+    return k;
+}
+
+/* The one DER of such a key has no parameters (RFC 8410 3). */
+static EVP_PKEY *public_half(const unsigned char *der, long size)
+{
+    static const unsigned char before[] = {0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0};
+    return size == sizeof before + KEY_SIZE && memcmp(der, before, sizeof before) == 0
+               ? EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, der + sizeof before, KEY_SIZE)
+               : NULL;
+}
+
+/* Without PEM_read_bio_PrivateKey and its like: they set up all decoders that OpenSSL has. */
+static EVP_PKEY *pem_parse(const char *text, size_t n, bool private_part)
+{
+    long size = 0;
+    unsigned char *der =
+        pem_block(text, n, private_part ? PEM_STRING_PKCS8INF : PEM_STRING_PUBLIC, &size);
+    EVP_PKEY *k = der == NULL    ? NULL
+                  : private_part ? private_half(der, size)
+                                 : public_half(der, size);
+    if (der)
+        OPENSSL_clear_free(der, (size_t)size);
+    ERR_clear_error();
     return k;
 }
 

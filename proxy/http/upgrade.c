@@ -1,14 +1,10 @@
-/* Checks what a client asks for, in HTTP/1.1 and in HTTP/2, makes our own key for the origin, and
- * checks that the origin's reply fits it. */
+/* Checks what a client asks for, in HTTP/1.1 and in HTTP/2, and that the origin's reply fits what
+ * we asked. upgrade_key.c makes keys and their answers. */
 #include "upgrade.h"
-
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-#include <string.h>
 
 #include "base64.h"
 
-enum { KEY_BYTES = 16, SHA1_BYTES = 20 };
+enum { KEY_BYTES = 16 };
 
 static int refuse(struct refusal *why, unsigned status, const char *code)
 {
@@ -95,37 +91,10 @@ struct slice upgrade_key(const struct head *h)
     return http_head_find(h, "sec-websocket-key")->value;
 }
 
-int upgrade_accept(struct slice key, char to[UPGRADE_ACCEPT_TEXT])
+bool upgrade_reply_fits(const struct head *h, bool option, const char *accept)
 {
-    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; /* RFC 6455 1.3 */
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    char text[UPGRADE_KEY_TEXT - 1 + sizeof guid - 1];
-    unsigned n;
-    if (key.n != UPGRADE_KEY_TEXT - 1)
-        return -1;
-    memcpy(text, key.p, key.n);
-    memcpy(text + key.n, guid, sizeof guid - 1);
-    if (EVP_Digest(text, sizeof text, sum, &n, EVP_sha1(), NULL) != 1 || n != SHA1_BYTES)
-        return -1;
-    EVP_EncodeBlock((unsigned char *)to, sum, SHA1_BYTES);
-    return 0;
-}
-
-int upgrade_make_key(char to[UPGRADE_KEY_TEXT])
-{
-    unsigned char raw[KEY_BYTES];
-    if (RAND_bytes(raw, sizeof raw) != 1)
-        return -1;
-    EVP_EncodeBlock((unsigned char *)to, raw, sizeof raw);
-    return 0;
-}
-
-bool upgrade_reply_fits(const struct head *h, bool option, const char *key)
-{
-    char accept[UPGRADE_ACCEPT_TEXT];
     return h->status == 101 && option && one_is(h, "upgrade", "websocket") &&
            http_head_count(h, "sec-websocket-accept") == 1 &&
-           upgrade_accept(slice_str(key), accept) == 0 &&
            slice_eq_str(http_head_find(h, "sec-websocket-accept")->value, accept) &&
            http_head_count(h, "sec-websocket-extensions") == 0 &&
            http_head_count(h, "content-length") == 0 &&

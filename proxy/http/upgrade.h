@@ -18,15 +18,15 @@ int upgrade_check_request(struct head *h, bool option, struct refusal *why);
 /* The same for the fields of an extended CONNECT for `protocol`, the request read as a GET. end: it
  * has no body, so nothing could come of it. */
 int upgrade_check_connect(struct head *h, struct slice protocol, bool end, struct refusal *why);
-/* What a request with that key is answered. -1: no such digest here. */
+/* upgrade_key.c: what a request with that key is answered. -1: no such digest here. */
 int upgrade_accept(struct slice key, char to[UPGRADE_ACCEPT_TEXT]) WUNUSED;
 /* The key of such a request, which upgrade_check_request accepted. */
 struct slice upgrade_key(const struct head *h);
-/* A fresh random key. -1: no randomness. */
+/* upgrade_key.c: a fresh random key. -1: no randomness. */
 int upgrade_make_key(char to[UPGRADE_KEY_TEXT]) WUNUSED;
-/* A 101 is the answer to our request with that key: the protocol, the accept value, no extension.
- */
-bool upgrade_reply_fits(const struct head *h, bool option, const char *key);
+/* A 101 is the answer to our request, whose key upgrade_accept answered so: the protocol, the
+ * accept value, no extension. */
+bool upgrade_reply_fits(const struct head *h, bool option, const char *accept);
 /* Of sub-protocols a reply names at most one, and one that was asked for (4.1). */
 bool upgrade_protocol_fits(const struct head *request, const struct head *reply);
 

@@ -30,7 +30,7 @@ struct http1_client {
     const struct client_ops *ops;
     void *arg;
     char method[16];
-    char key[UPGRADE_KEY_TEXT]; /* "": no upgrade is asked for */
+    char accept[UPGRADE_ACCEPT_TEXT]; /* what answers our upgrade; "": none is asked for */
     enum body_kind request_body;
     bool request_done, plain_body; /* plain: none, or with a method that has one */
     bool reply_keeps;              /* the reply allows another request */
@@ -138,8 +138,9 @@ static int take_head(struct http1_client *c)
     struct head h;
     struct refusal why;
     c->scanned = 0;
-    int r = http1_parse_reply(&h, (struct slice){(const char *)buf_data(in), (size_t)n},
-                              slice_str(c->method), c->key[0] ? c->key : NULL, c->limits, &why);
+    int r =
+        http1_parse_reply(&h, (struct slice){(const char *)buf_data(in), (size_t)n},
+                          slice_str(c->method), c->accept[0] ? c->accept : NULL, c->limits, &why);
     buf_drain(in, (size_t)n);
     if (r < 0) {
         http_head_free(&h);
@@ -272,13 +273,13 @@ struct http1_client *http1_client_new(struct io *io, const struct limits *l)
 /* The head's last CRLF makes room for a handshake of our own (RFC 6455 4.1). */
 static void ask_upgrade(struct http1_client *c, struct slice *head)
 {
-    char lines[192];
+    char lines[192], key[UPGRADE_KEY_TEXT];
     int n = -1;
-    if (upgrade_make_key(c->key) == 0)
+    if (upgrade_make_key(key) == 0 && upgrade_accept(slice_str(key), c->accept) == 0)
         n = snprintf(lines, sizeof lines,
                      "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
                      "sec-websocket-key: %s\r\n\r\n",
-                     c->key);
+                     key);
     head->n -= 2;
     io_deadline(c->io, c->limits->reply_seconds);
     if (n < 0 || io_write(c->io, head->p, head->n) < 0 || io_write(c->io, lines, (size_t)n) < 0)
@@ -300,7 +301,7 @@ void http1_client_start(struct http1_client *c, const struct client_ops *ops, vo
     c->scanned = 0;
     c->served++;
     set_state(c, C_HEAD);
-    c->key[0] = 0;
+    c->accept[0] = 0;
     io_deadline(c->io, 0); /* until the request is whole, its sender's time-outs count */
     if (body == BODY_TUNNEL)
         ask_upgrade(c, &head);

@@ -367,7 +367,7 @@ static int reply_body(struct head *h, struct slice method, struct refusal *why)
     return 0;
 }
 
-static int parse_mended(struct head *h, struct slice raw, struct slice method, const char *key,
+static int parse_mended(struct head *h, struct slice raw, struct slice method, const char *accept,
                         struct refusal *why)
 {
     struct slice own, line;
@@ -382,7 +382,7 @@ static int parse_mended(struct head *h, struct slice raw, struct slice method, c
     if (parse_fields(h, rest, HEAD_FIELDS_MAX, why) < 0)
         return refuse(why, 502, "upstream_protocol");
     connection_options(h, &upgrade);
-    if (h->status == 101 && (key == NULL || !upgrade_reply_fits(h, upgrade, key)))
+    if (h->status == 101 && (accept == NULL || !upgrade_reply_fits(h, upgrade, accept)))
         return refuse(why, 502, "upstream_protocol");
     if (reply_body(h, method, why) < 0)
         return -1;
@@ -396,7 +396,7 @@ static int parse_mended(struct head *h, struct slice raw, struct slice method, c
     return 0;
 }
 
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *key,
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *accept,
                       const struct limits *l, struct refusal *why)
 {
     struct buf mended;
@@ -405,7 +405,7 @@ int http1_parse_reply(struct head *h, struct slice raw, struct slice method, con
     int fixed = http1_repair_reply(raw, &mended);
     http_head_init(h);
     int r = fixed < 0 ? refuse(why, 503, "memory")
-                      : parse_mended(h, fixed ? buf_slice(&mended) : raw, method, key, why);
+                      : parse_mended(h, fixed ? buf_slice(&mended) : raw, method, accept, why);
     buf_free(&mended);
     if (r == 0 && fixed) {
         h->repaired = (unsigned)fixed;

@@ -22,10 +22,10 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
 /* The target that a request was sent on for, in origin form, instead of its own: path and query are
  * read anew. text must live as long as the head. 0, or -1 with the refusal. */
 int http1_retarget(struct head *h, struct slice text, const struct limits *l, struct refusal *why);
-/* A reply to a request with this method. key: of the upgrade that was asked for, or NULL; without
- * one a 101 is refused. What a proxy may mend is mended first (h->repaired), and the connection not
- * used again. Refusals carry status 502. */
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *key,
+/* A reply to a request with this method. accept: what answers the upgrade that was asked
+ * for (upgrade_accept), or NULL; without one a 101 is refused. What a proxy may mend is mended
+ * first (h->repaired), and the connection not used again. Refusals carry status 502. */
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *accept,
                       const struct limits *l, struct refusal *why);
 /* http1_repair.c: a reply's head as a proxy is to pass it on: a blank in front of a colon, equal
  * Content-Lengths, a coding of 204 and 304. What was mended (enum repair), and *out is that head;

@@ -17,14 +17,6 @@ enum inspect_answer inspect_refuse(struct inspect_result *ret, unsigned status, 
     return INSPECT_REFUSED;
 }
 
-bool words_have(const struct word_list *w, struct slice word)
-{
-    for (size_t i = 0; i < w->n; i++)
-        if (slice_eq_str(word, w->list[i]))
-            return true;
-    return false;
-}
-
 int inspect_json(struct slice body, json_t **ret, struct inspect_result *why)
 {
     switch (body_json_read(body, ret)) {

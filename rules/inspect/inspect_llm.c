@@ -12,9 +12,6 @@
 
 static const char code[] = "llm";
 
-const char *const llm_api_names[LLM_APIS] = {"openai",  "anthropic", "gemini",
-                                             "bedrock", "azure",     "ollama"};
-
 /* Ends of paths. models: what stands before the model's name in the path; NULL: it is in the body.
  * The first row that fits counts. Where an API has the model in the path of some calls, its calls
  * with the model in the body are named by more of their path. */

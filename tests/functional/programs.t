@@ -25,7 +25,7 @@ LIBRARIES = {
     "exporter": EVENT | JSON | TLS | HTTP | {"libseccomp"},
     "controller": EVENT | JSON | TLS | {"libevent_core-2.1", "libevent_openssl-2.1", "libm", "libseccomp", "libsqlite3",
                                         "libyaml-0"},
-    "builder": EVENT | JSON | {"libcrypto", "libfuse3", "libhttp_parser", "libmnl", "libnftnl", "libseccomp"},
+    "builder": EVENT | JSON | {"libfuse3", "libhttp_parser", "libmnl", "libnftnl", "libseccomp"},
     "archive": JSON | {
         "libarchive", "libcrypto",
         # by libarchive

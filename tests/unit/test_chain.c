@@ -107,6 +107,65 @@ static void test_key(void)
     fixture_remove(dir);
 }
 
+#define PEM(word, base64) "-----BEGIN " word " KEY-----\n" base64 "\n-----END " word " KEY-----\n"
+/* The pair of RFC 8410 10, and what is no such key: X25519's, and P-256's. */
+static const char of_rfc[] =
+    PEM("PRIVATE", "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC"),
+                  of_rfc_public[] =
+                      PEM("PUBLIC", "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="),
+                  x25519[] =
+                      PEM("PRIVATE",
+                          "MC4CAQAwBQYDK2VuBCIEIEh0scYG3Ezwmj2myfba1vge+24qakMgJEBYF3z5tkVc"),
+                  p256[] = PEM("PRIVATE",
+                               "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg0hx33BwwWHQJA9wD\n"
+                               "XrQVKyJZRw9VUND166r2GWoMliWhRANCAAR5JCDrboFES/gWKAL+ESBoyImX19RY\n"
+                               "BHGlWRFjCv8CkzBVxq1ZxQWPcKu/fKa3NOgVaQz8vFixTjXJWjlZ57wb");
+
+/* What others wrote in PEM: comments and other blocks before it are no fault. */
+static void test_key_of_others(void)
+{
+    char *dir = fixture_dir(), text[2048];
+    int fd = fixture_open(dir);
+    struct err err = {0};
+    static const char *const before[] = {"", "of the RFC\n", of_rfc_public};
+    for (size_t i = 0; i < ARRAY_LEN(before); i++) {
+        unsigned char sig[SIGNATURE_SIZE];
+        snprintf(text, sizeof text, "%s%s", before[i], of_rfc);
+        write_text(fd, "key", text, 0600);
+        write_text(fd, "key.pub", of_rfc_public, 0644);
+        struct signing_key *k = signing_key_open(fd, &err);
+        struct signing_key *pub = signing_key_public(fd, "key.pub", &err);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(pub);
+        CU_ASSERT_EQUAL(signing_key_sign(k, SLICE("text"), sig), 0);
+        CU_ASSERT_TRUE(signing_key_verify(pub, SLICE("text"), sig));
+        signing_key_free(k);
+        signing_key_free(pub);
+    }
+    static const char *const bad[] = {
+        x25519, p256, of_rfc_public,
+        /* a byte left over, a seed too short, none, encrypted by the word before it */
+        PEM("PRIVATE", "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhCAA=="),
+        PEM("PRIVATE", "MC0CAQAwBQYDK2VwBCEEH9Ty3L+RNYStW22PH3afitOv58KMvx1Pvgl6iPRHVYQ="),
+        PEM("PRIVATE", "MAwCAQAwBQYDK2VwBAA="),
+        PEM("ENCRYPTED PRIVATE",
+            "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC")};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        write_text(fd, "key", bad[i], 0600);
+        (void)unlinkat(fd, "key.pub", 0); /* any key's may be made */
+        CU_ASSERT_PTR_NULL(signing_key_open(fd, &err));
+    }
+    static const char *const bad_public[] = {
+        of_rfc, PEM("PUBLIC", "MCowBQYDK2VuAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="),
+        PEM("PUBLIC", "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuEA")};
+    for (size_t i = 0; i < ARRAY_LEN(bad_public); i++) {
+        write_text(fd, "key.pub", bad_public[i], 0644);
+        CU_ASSERT_PTR_NULL(signing_key_public(fd, "key.pub", &err));
+    }
+    close(fd);
+    fixture_remove(dir);
+}
+
 /* A private key of one directory with the public one of another. */
 static void test_key_mismatch(void)
 {
@@ -211,6 +270,7 @@ void suite_chain(void)
     CU_add_test(s, "hashes", test_hash);
     CU_add_test(s, "the start of a line", test_parse);
     CU_add_test(s, "signing key", test_key);
+    CU_add_test(s, "signing key that others wrote", test_key_of_others);
     CU_add_test(s, "keys that do not belong together", test_key_mismatch);
     CU_add_test(s, "head: every byte counts", test_head);
     CU_add_test(s, "names of files only grow", test_names);

@@ -4,6 +4,7 @@
 #include "mint.h"
 #include "tap_main.h"
 #include "trust.h"
+#include "trust_root.h"
 #include "trust_sandbox.h"
 
 #include <dirent.h>
@@ -458,6 +459,64 @@ static void test_lay(void)
     CU_ASSERT(n == -2 || keytool(store) == 1);
 }
 
+/* Each of the five heads in front of a Java store's parts is DER's, and ends where the file does.
+ */
+static bool java_whole(const unsigned char *p, long size)
+{
+    static const struct {
+        int tag, class;
+        long skip; /* what stands between this head and the next */
+    } levels[] = {{V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 3},
+                  {V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 11},
+                  {0, V_ASN1_CONTEXT_SPECIFIC, 0},
+                  {V_ASN1_OCTET_STRING, V_ASN1_UNIVERSAL, 0},
+                  {V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 0}};
+    const unsigned char *const end = p + size;
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
+        const unsigned char *const at = p;
+        long n = 0;
+        int tag = 0, class = 0;
+        int r = ASN1_get_object(&p, &n, &tag, &class, end - p);
+        if (r & 0x80 || tag != levels[i].tag || class != levels[i].class || p + n != end ||
+            end - at != ASN1_object_size(r & V_ASN1_CONSTRUCTED, (int)n, tag))
+            return false;
+        p += levels[i].skip;
+    }
+    return true;
+}
+
+/* Lengths of two, three and four bytes, and where one more begins. */
+static void test_java_sizes(void)
+{
+    static const off_t sizes[] = {0, 1, 64000, 64500, 65000, 65535, 65536, 16777216};
+    static unsigned char room[1 << 25];
+    char from[512], to[512];
+    struct buf root;
+    struct err err = {0};
+    buf_init(&root, 2 * TRUST_ROOT_MAX);
+    snprintf(from, sizeof from, "%s/sizes", dir);
+    snprintf(to, sizeof to, "%s/sized", dir);
+    CU_ASSERT_EQUAL_FATAL(trust_root_put(ca, &root, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(mkdir(from, 0755) + mkdir(to, 0755), 0);
+    int roots = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int laid = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(openat(roots, "ca-certificates.crt", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        for (off_t n = sizes[i]; n < sizes[i] + 512; n += sizes[i] < 65537 ? 13 : 511) {
+            int java = openat(roots, "java", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+            CU_ASSERT_EQUAL(ftruncate(java, n), 0);
+            close(java);
+            CU_ASSERT_EQUAL(trust_lay(roots, laid, buf_slice(&root), &err), 0);
+            java = openat(laid, "cacerts.p12", O_RDONLY | O_CLOEXEC);
+            ssize_t size = read(java, room, sizeof room);
+            close(java);
+            CU_ASSERT(size > n && java_whole(room, size));
+        }
+    close(roots);
+    close(laid);
+    buf_free(&root);
+}
+
 /* Files that were mounted before they had a content are the same files afterwards. */
 static void test_lay_in_place(void)
 {
@@ -502,6 +561,7 @@ void suite_trust(void)
     CU_add_test(s, "environment", test_env);
     CU_add_test(s, "Java trust store, read by OpenSSL", test_java_by_openssl);
     CU_add_test(s, "Java trust store, read by keytool", test_java_by_keytool);
+    CU_add_test(s, "a sandbox's Java trust store, of any size", test_java_sizes);
     CU_add_test(s, "bundles of a sandbox with a CA of its own", test_lay);
     CU_add_test(s, "the same in files that are mounted already", test_lay_in_place);
     CU_add_test(s, "with this host's own roots", test_this_host);

@@ -290,19 +290,21 @@ static struct head *reply(struct head *h)
 
 static void test_reply(void)
 {
-    static const char key[] = "dGhlIHNhbXBsZSBub25jZQ==";
+    static const char key[] = "dGhlIHNhbXBsZSBub25jZQ=="; /* RFC 6455 1.3 */
+    char accept[UPGRADE_ACCEPT_TEXT];
     struct head h;
-    CU_ASSERT(upgrade_reply_fits(reply(&h), true, key));
-    CU_ASSERT(!upgrade_reply_fits(&h, false, key));
-    CU_ASSERT(!upgrade_reply_fits(&h, true, "AAAAAAAAAAAAAAAAAAAAAA=="));
+    CU_ASSERT_EQUAL_FATAL(upgrade_accept(slice_str(key), accept), 0);
+    CU_ASSERT(upgrade_reply_fits(reply(&h), true, accept));
+    CU_ASSERT(!upgrade_reply_fits(&h, false, accept));
+    CU_ASSERT(!upgrade_reply_fits(&h, true, "AAAAAAAAAAAAAAAAAAAAAAAAAAA="));
     h.status = 200;
-    CU_ASSERT(!upgrade_reply_fits(&h, true, key));
+    CU_ASSERT(!upgrade_reply_fits(&h, true, accept));
     http_head_free(&h);
     static const char *const never[] = {"sec-websocket-extensions", "content-length",
                                         "transfer-encoding", "upgrade", "sec-websocket-accept"};
     for (size_t i = 0; i < ARRAY_LEN(never); i++) {
         add(reply(&h), never[i], "permessage-deflate");
-        CU_ASSERT(!upgrade_reply_fits(&h, true, key));
+        CU_ASSERT(!upgrade_reply_fits(&h, true, accept));
         http_head_free(&h);
     }
 }

@@ -231,7 +231,7 @@ def build(t, e):
     seen(t, e, folder, env)
     r = subprocess.run(["docker", "build", "--network", "host", "-f", "deploy/container/Containerfile", "-t", "durward", "."],
                        cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                       errors="replace", timeout=3600)
+                       errors="replace", timeout=3600 * tap.SLOWER)
     said = r.stdout
     shutil.rmtree(folder)
     image = e.inspect_image("durward")

@@ -196,7 +196,7 @@ def build(t):
     pack.stdin.close()
     t.eq((unpack.wait(), pack.wait()), (0, 0), "the source is copied")
     with open(t.path("build.log"), "w") as log:
-        r = subprocess.run(["dpkg-buildpackage", "-us", "-uc", "-b"], cwd=source, stdout=log, stderr=log, timeout=1200,
+        r = subprocess.run(["dpkg-buildpackage", "-us", "-uc", "-b"], cwd=source, stdout=log, stderr=log, timeout=1200 * tap.SLOWER,
                            env=dict(os.environ, DEB_BUILD_OPTIONS="nocheck parallel=%d" % os.cpu_count()))
     with open(t.path("build.log"), errors="replace") as log:
         t.ok(r.returncode == 0, "dpkg-buildpackage makes it", log.read()[-2000:])

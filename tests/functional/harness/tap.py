@@ -14,6 +14,7 @@ import traceback
 
 # Servers stand in /usr/sbin, where an ordinary user's shell does not look.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH") or "/usr/bin:/bin", "/usr/sbin", "/sbin"])
+SLOWER = float(os.environ.get("TEST_SLOWER", "1"))  # how much longer all may take here
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -253,7 +254,7 @@ def run(fn, name=None, timeout=60):
     signal.signal(signal.SIGALRM, expired)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # A watchdog, no measure: on a busy machine all takes twice as long. Where it meets what passes over it (a finalizer), again.
-    signal.setitimer(signal.ITIMER_REAL, 2 * timeout * float(os.environ.get("TEST_SLOWER", "1")), 10)
+    signal.setitimer(signal.ITIMER_REAL, 2 * timeout * SLOWER, 10)
     try:
         try:
             fn(t)

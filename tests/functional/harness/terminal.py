@@ -11,8 +11,6 @@ import time
 
 from . import tap
 
-SLOWER = float(os.environ.get("TEST_SLOWER", "1"))  # as the watchdog of a test
-
 
 class Terminal:
     """A program on a pseudo-terminal of ours."""
@@ -47,7 +45,7 @@ class Terminal:
 
     def see(self, text, seconds=8):
         """Wait until text came; what came before it goes. -> bool"""
-        end = time.monotonic() + seconds * SLOWER
+        end = time.monotonic() + seconds * tap.SLOWER
         text = text.encode()
         while text not in self.out:
             left = end - time.monotonic()
@@ -62,7 +60,7 @@ class Terminal:
         return True
 
     def wait(self, seconds=10):
-        end = time.monotonic() + seconds * SLOWER
+        end = time.monotonic() + seconds * tap.SLOWER
         while self.status is None and time.monotonic() < end:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:

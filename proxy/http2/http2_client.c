@@ -102,7 +102,7 @@ static void destroy(struct http2_client *c)
 
 static void pump(struct http2_client *c)
 {
-    while (c->io && io_out_len(c->io) < STREAM_OUT_MAX / 2) {
+    while (c->io && !c->unproven && io_out_len(c->io) < STREAM_OUT_MAX / 2) {
         const uint8_t *p;
         ssize_t n = nghttp2_session_mem_send(c->session, &p);
         if (n == 0)
@@ -450,6 +450,7 @@ struct http2_client *http2_client_new(struct event_base *base, struct io *io,
     io_callback(io, on_io, c);
     http2_client_due(c, &c->settings_due, l->dial_seconds);
     http2_client_kick(c);
+    c->unproven = io_ssl(io) == NULL;
     if (buf_len(io_in(io)) > 0)
         soon(c);
     return c;

@@ -31,8 +31,10 @@ enum http2_news {
 /* Runs from within any call but http2_client_takes; not from within http2_client_drain or _close */
 typedef void (*http2_owner_fn)(void *arg, enum http2_news news);
 
-/* Takes the connected and verified io over. address: where it leads, for the audit. wipe: its
- * memory holds secrets. NULL: out of memory, the io is closed. */
+/* Takes the connected and verified io over. In clear nothing that a request says is sent before the
+ * origin's SETTINGS: what speaks HTTP/1.1 there could read a request of its own in it. address:
+ * where it leads, for the audit. wipe: its memory holds secrets. NULL: out of memory, the io is
+ * closed. */
 struct http2_client *http2_client_new(struct event_base *base, struct io *io,
                                       const struct limits *l, bool wipe, const char *address);
 /* idle_seconds: how long it stays open without a stream. */

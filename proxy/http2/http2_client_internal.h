@@ -54,6 +54,8 @@ struct http2_client {
     const struct limits *limits;
     enum http2_state state;
     bool wipe, settled, goaway;
+    bool unproven; /* in clear, where no handshake chose HTTP/2: no byte of a request before
+                      SETTINGS */
     char address[64];
     char why[96];       /* why it was lost */
     const char *broken; /* it is to be lost with this code as soon as that is safe */

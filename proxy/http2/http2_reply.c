@@ -278,6 +278,7 @@ static int on_data(nghttp2_session *session, uint8_t flags UNUSED, int32_t id, c
 static void on_settings(struct http2_client *c)
 {
     c->settings_due = 0;
+    c->unproven = false;
     if (!c->settled) {
         c->settled = true;
         if (c->owner_fn)

@@ -11,6 +11,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
+from harness.accepting import accepting  # noqa: E402
 from harness import client, durward, h2, h2_clear, memory, scene, shapes, socks, tap  # noqa: E402
 
 HOST, OTHER, OLD, FRESH = "h2.example.com", "other.example.com", "old.example.com", "fresh.example.com"
@@ -106,6 +107,31 @@ LENGTHS = {  # name: (declared, body) B29
 }
 
 
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+LENIENT = (  # in clear: what it does, its name, what it says at once, the answer
+    ("answers each line it cannot read", "lenient.example.com", OK, (502, "upstream_no_h2")),
+    ("says nothing", "silent.example.com", b"", (504, "upstream_timeout")),
+)
+
+
+def listening(t, says, got):
+    """Reads on whatever comes, as a server of HTTP/1.1 that takes nothing amiss; -> its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    t.cleanup(listener.close)
+
+    def one(sock):
+        with sock:
+            sock.settimeout(20)
+            try:
+                for data in iter(lambda: sock.recv(65536), b""):
+                    got.append(data)
+                    sock.sendall(says)
+            except OSError:
+                pass
+    accepting(listener, one)
+    return "127.0.0.1:%d" % listener.getsockname()[1]
+
+
 class Bench:
     def __init__(self, t):
         self.t = t
@@ -114,11 +140,17 @@ class Bench:
         self.s.d.origin(HOST + ":80", self.origins[True])
         self.fresh = h2_clear.ClearOrigin(t, FRESH)
         self.s.d.origin(FRESH + ":80", self.fresh)
+        self.lenient, self.got = [], {}
+        for what, host, says, answer in LENIENT:
+            self.got[host] = []
+            self.s.d.resolve[host + ":80"] = listening(t, says, self.got[host])
+            self.lenient.append((what, host, answer))
         self.old = self.s.add(OLD + ":80", shapes.echo, tls=False)
-        for host in (HOST, "http://" + HOST, "http://" + OLD, "http://" + FRESH):
+        for host in (HOST, "http://" + HOST, "http://" + OLD, "http://" + FRESH, *["http://" + x[1] for x in LENIENT]):
             self.s.rule(allow=host)
         self.clear = False
         self.s.d.limits["head_seconds"] = 3
+        self.s.d.limits["dial_seconds"] = 4
         self.s.d.limits["idle_seconds"] = 4
         address = self.s.listener()
         self.s.d.serve()
@@ -508,6 +540,16 @@ def no_http2(t, b):
     t.eq(got, [(502, "upstream_no_h2")] * 5, "B17 an origin that speaks HTTP/1.1 only: 502 upstream_no_h2")
     t.ok(time.monotonic() - started < 3, "B17 and none of them hangs")
     t.eq([r.target for r in b.old.requests if "no-h2" in r.target], [], "B17 nothing of them reached it")
+    for what, host, answer in b.lenient:
+        before = len(b.got[host])
+        with h2.H2(b.gate, host, clear=80) as c:
+            s = c.open([(n, host if n == ":authority" else v) for n, v in fields("/fine", "POST")], False)
+            c.frame(h2.DATA, h2.END_STREAM, s, b"\r\n\r\n" + GET * 20)
+            a = c.answer(s, 12)
+            t.eq((a.status, a.code), answer, "B17 an origin that %s: %d %s" % ((what,) + answer))
+        seen = b"".join(b.got[host][before:])
+        t.ok(seen.startswith(h2.PREFACE) and b"evil" not in seen and len(seen) < 100,
+             "B17 an origin that %s could read no request in what came" % what, repr(seen[:300]))
 
 
 def main(t):

@@ -250,6 +250,49 @@ static void test_another_protocol(void)
     }
 }
 
+/* The frames that came to the origin, as a set of their types; behind the preface. */
+static unsigned types_seen(const struct bed *b)
+{
+    struct slice s = buf_slice(&b->seen);
+    unsigned types = 0;
+    for (size_t at = 24; at + 9 <= s.n;) {
+        const unsigned char *p = (const unsigned char *)s.p + at;
+        types |= 1u << p[3];
+        at += 9 + ((size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2]);
+    }
+    return types;
+}
+
+/* In clear no byte that a request says goes to who has not said that it speaks HTTP/2. */
+static void test_unproven(void)
+{
+    enum { FIXED = 1 << NGHTTP2_SETTINGS | 1 << NGHTTP2_WINDOW_UPDATE };
+    struct bed b;
+    open_bed(&b);
+    ask(&b, 0, "POST", BODY_CHUNKED);
+    b.a[0].upstream_stream.ops->data(b.a[0].upstream_stream.self, "GET /evil HTTP/1.1", 18);
+    listen_to(&b);
+    CU_ASSERT(b.client->unproven && types_seen(&b) == FIXED && !saw(&b, "/evil", 5));
+    drop(&b.a[0]); /* not even that it is given up */
+    listen_to(&b);
+    CU_ASSERT(types_seen(&b) == FIXED && !saw(&b, "/evil", 5));
+    ask(&b, 1, "POST", BODY_CHUNKED);
+    b.a[1].upstream_stream.ops->data(b.a[1].upstream_stream.self, "GET /good HTTP/1.1", 18);
+    settings(&b);
+    listen_to(&b);
+    CU_ASSERT(!b.client->unproven && (types_seen(&b) & 1 << NGHTTP2_HEADERS) &&
+              saw(&b, "/good", 5));
+    CU_ASSERT_FALSE(saw(&b, "/evil", 5));
+    close_bed(&b);
+    open_bed(&b); /* nor when it ends */
+    ask(&b, 0, "POST", BODY_CHUNKED);
+    b.a[0].upstream_stream.ops->data(b.a[0].upstream_stream.self, "GET /evil HTTP/1.1", 18);
+    CU_ASSERT_EQUAL(write(b.fd, "HTTP/1.1 200 OK\r\n\r\n", 19), 19);
+    listen_to(&b);
+    CU_ASSERT(left(&b) && (types_seen(&b) & ~FIXED) == 0 && !saw(&b, "/evil", 5));
+    close_bed(&b);
+}
+
 /* ---- the pool ---- */
 
 static struct connection add_one(struct pool *p, const char *key, struct bed *b)
@@ -359,6 +402,7 @@ void suite_http2_client(void)
     CU_add_test(s, "RST_STREAM", test_resets);
     CU_add_test(s, "a silent origin", test_silent);
     CU_add_test(s, "an answer in another protocol", test_another_protocol);
+    CU_add_test(s, "nothing of a request before SETTINGS, in clear", test_unproven);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);
     CU_add_test(s, "pool: one that never settles", test_pool_unsettled);
     CU_add_test(s, "memory: bounded", test_memory);

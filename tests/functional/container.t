@@ -175,7 +175,7 @@ def bare(t):
         with open(os.environ["DURWARD_BASE"], "rb") as f:
             return f.read()
     tree = t.mkdir("debian")
-    r = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", tree, machine.mirror()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=500)
+    r = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", tree, machine.mirror()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=500 * tap.SLOWER)
     if r.returncode != 0:
         raise tap.Skip("no bare Debian 12: %s" % r.stdout[-300:])
     shutil.copy("/etc/resolv.conf", os.path.join(tree, "etc/resolv.conf"))

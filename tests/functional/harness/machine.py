@@ -87,7 +87,7 @@ class Machine:
         argv = ["cp", "-a", made + "/.", self.tree] if made else [
             "debootstrap", "--variant=minbase", "--include=" + ",".join(packages), "bookworm", self.tree, mirror()]
         with open(self.test.path("debootstrap.log"), "wb") as log:
-            r = subprocess.run(argv, stdout=log, stderr=log, timeout=420)
+            r = subprocess.run(argv, stdout=log, stderr=log, timeout=420 * tap.SLOWER)
         if r.returncode != 0:
             with open(self.test.path("debootstrap.log")) as log:
                 raise tap.Skip("%s failed: %s" % (argv[0], log.read()[-300:].replace("\n", " | ")))

@@ -25,7 +25,7 @@ class Asked:
 
 class ClearOrigin:
     def __init__(self, test, host):
-        self.names, self.requests, self.first, self.others = [host], [], [], 0
+        self.names, self.requests, self.first, self.others, self.accepted = [host], [], [], 0, 0
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -33,6 +33,8 @@ class ClearOrigin:
         accepting(self.listener, self._serve)
 
     def _serve(self, sock):
+        with self.lock:
+            self.accepted += 1
         try:
             sock.settimeout(30)
             peer = h2_frames.Peer(sock, 0)

@@ -180,22 +180,24 @@ void session_start_http(struct session *s)
         http1_server_start(s->server);
 }
 
-/* What has come so far may be the beginning of HTTP/2, whose first bytes are always the same. */
-static void on_preface(struct io *io, enum io_event ev, void *arg)
+/* Nothing has come yet, or what may be the beginning of HTTP/2, whose first bytes are always the
+ * same. */
+static void on_beginning(struct io *io, enum io_event ev, void *arg)
 {
     struct session *s = arg;
+    bool begun = buf_len(io_in(io)) > 0;
     switch (ev) {
     case IO_READABLE:
         io_callback(io, NULL, NULL);
         session_inner(s);
         return;
     case IO_TIMEOUT:
-        session_note_denied(s, "timeout", "HTTP/2's preface");
+        session_note_denied(s, "timeout", begun ? "HTTP/2's preface" : "no first byte");
         session_close(s, "time-out");
         return;
     case IO_EOF:
     case IO_ERROR:
-        session_close(s, "closed within HTTP/2's preface");
+        session_close(s, begun ? "closed within HTTP/2's preface" : "closed before the first byte");
         return;
     case IO_CONNECTED:
     case IO_DRAINED:
@@ -216,35 +218,13 @@ void session_inner(struct session *s)
     }
     int preface = http2_peek_preface(buf_slice(io_in(s->io)));
     if (preface == 0) {
-        io_callback(s->io, on_preface, s);
+        io_callback(s->io, on_beginning, s);
         return;
     }
     s->knows_http2 = preface > 0;
     s->authority = s->outer;
     s->authority.scheme = SCHEME_HTTP;
     session_start_http(s);
-}
-
-static void on_preamble(struct io *io, enum io_event ev, void *arg)
-{
-    struct session *s = arg;
-    switch (ev) {
-    case IO_READABLE:
-        io_callback(io, NULL, NULL);
-        session_inner(s);
-        return;
-    case IO_TIMEOUT:
-        session_note_denied(s, "timeout", "no first byte");
-        session_close(s, "time-out");
-        return;
-    case IO_EOF:
-    case IO_ERROR:
-        session_close(s, "closed before the first byte");
-        return;
-    case IO_CONNECTED:
-    case IO_DRAINED:
-        return;
-    }
 }
 
 static bool is_loopback(const struct sockaddr_storage *ss)
@@ -379,7 +359,7 @@ static void begin(struct session *s)
             session_explicit(s);
         return;
     }
-    io_callback(s->io, on_preamble, s);
+    io_callback(s->io, on_beginning, s);
     io_deadline(s->io, s->gate->limits.head_seconds);
 }
 

@@ -45,17 +45,22 @@ def read(stream, method="GET", wait=3):
     return Out(r.status, r.code, r.id, closed=closed, reply=r)
 
 
+def answer_to(st, data, method="GET"):
+    """Of bytes whose connection may end before all of them have gone."""
+    try:
+        st.send(data)
+    except OSError:
+        pass
+    return read(st, method)
+
+
 def http(data, host=PLAIN, method="GET"):
     """Bytes inside TLS to host, after CONNECT and handshake."""
     data, host = fill(data), fill(host).decode()
 
     def send(bed):
         with bed.gate.tls(host, context=bed.context) as st:
-            try:
-                st.send(data)
-            except OSError:
-                pass
-            return read(st, method)
+            return answer_to(st, data, method)
     return send
 
 
@@ -65,11 +70,7 @@ def forward(data):
 
     def send(bed):
         with bed.gate.plain() as st:
-            try:
-                st.send(data)
-            except OSError:
-                pass
-            return read(st)
+            return answer_to(st, data)
     return send
 
 
@@ -80,13 +81,7 @@ def clear(data, host=CLEAR):
     def send(bed):
         r, st = bed.gate.connect(host + ":80")
         with st:
-            if r.status != 200:
-                return Out(r.status, r.code, r.id)
-            try:
-                st.send(data)
-            except OSError:
-                pass
-            return read(st)
+            return answer_to(st, data) if r.status == 200 else Out(r.status, r.code, r.id)
     return send
 
 

@@ -197,6 +197,9 @@ static int end_reply(struct http2_client *c, struct http2_client_stream *s, bool
         drop_head(h);
         return bad_block(c, "bad reply to an extended CONNECT");
     }
+    if (s->tunnel && h->status >= 300 && http_head_remove(h, "content-length") > 0 &&
+        h->body == BODY_LENGTH)
+        h->body = BODY_CLOSE; /* nghttp2 does not count what follows a CONNECT */
     bool bodyless = h->body == BODY_NONE && !end &&
                     (slice_eq_str(SLICE("HEAD"), s->method) || h->status == 204 ||
                      h->status == 304 || http_head_find(h, "content-length"));

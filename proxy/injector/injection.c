@@ -492,6 +492,7 @@ static int range_begin(struct injection *g)
 void injection_start(struct injection *g, struct injection_request *r)
 {
     http_head_move(&g->head, &r->head);
+    g->bodiless = slice_eq(g->head.method, SLICE("HEAD"));
     g->authority = r->authority;
     g->relay.trace = r->trace;
     memcpy(g->entry, r->entry, sizeof g->entry);

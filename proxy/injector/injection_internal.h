@@ -12,6 +12,7 @@
 #include "grpc_message.h"
 #include "inspect.h"
 #include "relay.h"
+#include "reply_length.h"
 #include "scrub_places.h"
 #include "secret.h"
 
@@ -92,6 +93,9 @@ struct injection {
     struct scrub *scrub;     /* NULL: not searched */
     struct byte_range range; /* what part of a file was asked for, where a wider one is fetched */
     struct byte_cut cut;     /* of the wider one's reply */
+    struct reply_length length; /* of what goes to the gate, which ends the channel of who lies */
+    bool misframed;             /* and more or less goes than its head says */
+    bool bodiless;              /* HEAD is asked for */
     uint64_t head_hits;
     struct scrub_frames frames;
     /* Large, and set up without clearing them whole: */

@@ -48,31 +48,33 @@ static int open_tunnel(struct injection *g)
                              g->scrub ? &down : NULL);
 }
 
-static void pass_reply(struct injection *g, const struct head *h)
+/* False: its body is another than a client would await. */
+static bool pass_reply(struct injection *g, const struct head *h)
 {
+    if (!reply_length_begin(&g->length, g->bodiless, h))
+        return false;
     g->relay.downstream.ops->reply(g->relay.downstream.self, h);
     if (g->relay.tunnel) /* frames may wait already */
         g->relay.downstream.ops->wanted(g->relay.downstream.self);
+    return true;
 }
 
 /* False: the injection is gone. */
 static bool pass_head(struct injection *g, const struct head *h)
 {
     struct head clean;
-    if (g->scrub == NULL) {
-        pass_reply(g, h);
-        return true;
-    }
-    int r = clean_head(g, &clean, h);
-    bool blocked = r == 0 && is_blocked(g);
-    if (r == 0 && !blocked)
-        pass_reply(g, &clean);
+    http_head_init(&clean);
+    int r = g->scrub ? clean_head(g, &clean, h) : 0;
+    bool blocked = r == 0 && g->scrub && is_blocked(g),
+         passed = r == 0 && !blocked && pass_reply(g, g->scrub ? &clean : h);
     http_head_free(&clean);
     if (blocked)
         injection_abandon(g, 502, "secret_reflected");
     else if (r < 0)
         injection_abandon(g, 503, "memory");
-    return r == 0 && !blocked;
+    else if (!passed)
+        injection_abandon(g, 502, "upstream_protocol");
+    return passed;
 }
 
 static bool abandon(struct injection *g, unsigned status, const char *code)
@@ -156,6 +158,9 @@ static void downstream_reply(void *self, const struct head *h)
 
 static void pass_bytes(struct injection *g, struct slice s)
 {
+    g->misframed = g->misframed || !reply_length_take(&g->length, s.n);
+    if (g->misframed)
+        return;
     g->relay.down += s.n;
     if (!g->unsearched)
         relay_capture(&g->relay, BODY_REPLY, s.p, s.n);
@@ -203,7 +208,7 @@ static void downstream_data(void *self, const void *p, size_t n)
         return;
     }
     pass_body(g, s);
-    if (g->cut.bad) { /* more than the origin said it had */
+    if (g->cut.bad || g->misframed) { /* more than the origin said it had */
         injection_abandon(g, 502, "upstream_protocol");
         return;
     }
@@ -225,6 +230,12 @@ static int flush_scrub(struct injection *g)
     return 0;
 }
 
+/* A client awaits more than came, or less. */
+static bool is_misframed(const struct injection *g)
+{
+    return g->cut.bad || g->misframed || !reply_length_whole(&g->length);
+}
+
 /* What is left of it once the origin has said all. */
 static void finish(struct injection *g)
 {
@@ -235,7 +246,7 @@ static void finish(struct injection *g)
     } else if (is_blocked(g)) {
         injection_end_record(g, RECORD_ABORTED, "secret_reflected");
         injection_tell_fail(g, 502, "secret_reflected");
-    } else if (g->cut.bad) { /* the origin said more than it had */
+    } else if (is_misframed(g)) { /* the origin said more than it had */
         injection_end_record(g, RECORD_ABORTED, "upstream_protocol");
         injection_tell_fail(g, 502, "upstream_protocol");
     } else {
@@ -304,12 +315,14 @@ static void end_messages(struct injection *g)
     if (g->messages_whole) {
         struct head clean;
         int r = g->scrub ? clean_head(g, &clean, &g->held) : http_head_copy(&clean, &g->held);
-        bool blocked = r == 0 && is_blocked(g);
-        if (r == 0 && !blocked)
-            pass_reply(g, &clean);
+        bool blocked = r == 0 && is_blocked(g),
+             passed = r == 0 && !blocked && pass_reply(g, &clean);
         http_head_free(&clean);
-        if (r < 0 || blocked) {
-            give_up(g, r < 0 ? 503 : 502, r < 0 ? "memory" : "secret_reflected");
+        if (!passed) {
+            give_up(g, r < 0 ? 503 : 502,
+                    r < 0     ? "memory"
+                    : blocked ? "secret_reflected"
+                              : "upstream_protocol");
             return;
         }
     }
@@ -324,7 +337,7 @@ static void downstream_trailers(void *self, const struct head *fields)
     if (g->messages || g->state == G_RENEWING ||
         g->reply.state != BODY_BUFFER_OFF) /* they would say nothing of a body that is another */
         return;
-    if (flush_scrub(g) < 0 || is_blocked(g) || g->cut.bad)
+    if (flush_scrub(g) < 0 || is_blocked(g) || is_misframed(g))
         return;
     if (g->scrub == NULL) {
         g->relay.downstream.ops->trailers(g->relay.downstream.self, fields);
@@ -372,19 +385,22 @@ static void downstream_end(void *self)
 void injection_pass_whole(struct injection *g, struct head *h, struct slice body)
 {
     struct head clean;
-    if (g->scrub && clean_head(g, &clean, h) == 0) {
+    struct slice s = body;
+    bool failed = g->scrub && clean_head(g, &clean, h) < 0;
+    if (g->scrub && !failed) {
         http_head_free(h);
         *h = clean;
-    } else if (g->scrub) {
+    }
+    if (!failed && !is_blocked(g)) {
+        g->misframed = !pass_reply(g, h);
+        failed = g->scrub && scrub_feed(g->scrub, body, &s) < 0;
+        if (!failed)
+            pass_body(g, s);
+    }
+    if (failed) {
         injection_end_record(g, RECORD_ABORTED, "memory");
         injection_tell_fail(g, 503, "memory");
         return;
-    }
-    if (!is_blocked(g)) {
-        struct slice s = body;
-        pass_reply(g, h);
-        if (g->scrub == NULL || scrub_feed(g->scrub, body, &s) == 0)
-            pass_body(g, s);
     }
     injection_reply_end(g);
 }

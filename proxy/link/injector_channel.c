@@ -6,6 +6,7 @@
 #include "http1_head.h"
 #include "wire.h"
 #include "peer.h"
+#include "reply_length.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,7 @@ struct injector_channel_exchange {
     uint32_t unacked;              /* reply bytes passed on and not yet credited */
     bool replied, trailed, tunnel; /* tunnel: an upgrade is asked for */
     bool head;                     /* HEAD is asked for */
-    enum body_kind body;           /* the reply's, */
-    uint64_t left;                 /* and what of it is still to come, where that was said */
+    struct reply_length length;    /* the reply's */
     unsigned refused;              /* by our front, with this status and code; 0: it is not */
     const char *refused_code;
     LIST_ENTRY(injector_channel_exchange) link, same;
@@ -130,19 +130,6 @@ static void acknowledge(struct injector_channel_exchange *x, uint32_t least)
     x->unacked = 0;
 }
 
-/* A body longer or shorter than its head says, or where the client awaits none, would make the
- * client read its rest as the answer to another request, of another host perhaps. */
-static bool framed(const struct injector_channel_exchange *x, const struct head *h)
-{
-    uint64_t n = 0;
-    if (x->head || h->status == 204 || h->status == 304)
-        return h->body == BODY_NONE;
-    const struct field *f = http_head_find(h, "content-length");
-    return h->body != BODY_NONE || f == NULL ||
-           (http_head_count(h, "content-length") == 1 && slice_u64(f->value, UINT64_MAX, &n) == 0 &&
-            n == 0);
-}
-
 static int on_reply(struct injector_channel_exchange *x, struct msg *m)
 {
     struct head h;
@@ -158,13 +145,11 @@ static int on_reply(struct injector_channel_exchange *x, struct msg *m)
     if (sane) {
         h.status = status;
         h.body = body;
-        sane = framed(x, &h);
+        sane = reply_length_begin(&x->length, x->head, &h);
     }
     if (sane) {
         h.upgrade = tunnel ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
         h.minor = 1;
-        x->body = h.body;
-        x->left = h.length;
         x->replied = true;
         x->downstream.ops->reply(x->downstream.self, &h);
     }
@@ -179,10 +164,8 @@ static int on_body(struct injector_channel_exchange *x, struct msg *m)
         return -1;
     if (x->unacked + s.n > x->window)
         return -1; /* beyond its credit */
-    if (s.n > 0 && (x->body == BODY_NONE || (x->body == BODY_LENGTH && s.n > x->left)))
+    if (!reply_length_take(&x->length, s.n))
         return -1;
-    if (x->body == BODY_LENGTH)
-        x->left -= s.n;
     x->unacked += (uint32_t)s.n;
     x->downstream.ops->data(x->downstream.self, s.p, s.n);
     acknowledge(x, x->window / 4);
@@ -266,7 +249,7 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_INJECTOR_CHANNEL_FAIL:
         return on_fail(x, m);
     case W_INJECTOR_CHANNEL_END: {
-        if (msg_end(m) < 0 || !x->replied || (x->body == BODY_LENGTH && x->left > 0))
+        if (msg_end(m) < 0 || !x->replied || !reply_length_whole(&x->length))
             return -1;
         struct downstream f = drop(x);
         f.ops->end(f.self);

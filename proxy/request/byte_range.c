@@ -184,7 +184,7 @@ int byte_range_cut(const struct byte_range *r, uint64_t margin, struct head *h,
     *ret = (struct byte_cut){.on = false};
     if (r->name == NULL || h->status != 206)
         return 0;
-    if (!read_content_range(h, &got) ||
+    if (!read_content_range(h, &got) || h->body == BODY_NONE ||
         (h->body == BODY_LENGTH && h->length != got.last - got.first + 1))
         return -1;
     bool to_end = got.total != UINT64_MAX && got.last == got.total - 1;

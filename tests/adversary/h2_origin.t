@@ -13,14 +13,17 @@ from harness.h2_frames import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM,
                         PING, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, head)
 
 PLAIN, KEYED, OLD = "evil.example.com", "evil-keyed.example.com", "old.example.com"
+SOCKETS = {PLAIN: "sockets.example.com", KEYED: "sockets-keyed.example.com"}  # which announce RFC 8441
 HELLO = frame(SETTINGS)
+HELLO_SOCKETS = frame(SETTINGS, 0, 0, b"\0\x08\0\0\0\1")
 OK = END_HEADERS | END_STREAM
 
 
 class Play:
     """Which trick the origin plays, and what it counted."""
 
-    def __init__(self):
+    def __init__(self, hello=HELLO):
+        self.hello = hello
         self.trick, self.requests, self.connections = None, 0, 0
         self.lock = threading.Lock()
 
@@ -31,7 +34,7 @@ class Play:
         with self.lock:
             self.connections += 1
             number = self.connections
-        peer.send(HELLO)
+        peer.send(self.hello)
         while True:
             stream = peer.request()
             with self.lock:
@@ -199,6 +202,29 @@ def one_dial(t, gate, host, play):
         st.close()
 
 
+def sockets(t, gate, beside, plays):
+    """A WebSocket that is refused, and how long the refusal says it is: nghttp2 does not count what follows a CONNECT. It costs
+    itself alone."""
+    host = SOCKETS[beside]
+    for name, lie in (("ten bytes of which none comes", lambda s: head(s, 404, [("content-length", "10")], OK)),
+                      ("three bytes of which thirty come", lambda s: head(s, 404, [("content-length", "3")]) +
+                       frame(DATA, END_STREAM, s, b"HTTP/1.1 200 OK\r\nevil: yes\r\n\r\n"))):
+        plays[host].set(answer)
+        t.eq(gate.get(host, "/x").status, 200, "%s: %s: there is a connection" % (host, name))
+        asked, go = threading.Event(), threading.Event()
+        plays[beside].set(lambda peer, stream, n, a=asked, g=go: (a.set(), g.wait(10), answer(peer, stream)))
+        with gate.tls(beside) as held, gate.tls(host) as st:
+            held.send(get(beside))
+            t.ok(asked.wait(10), "%s: another request is under way" % host)
+            plays[host].set(say(lie))
+            r = st.ask(get(host, extra="Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                           "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"))
+            t.ok(r.status == 404 and r.get("evil") is None and r.body in (b"", b"HTTP/1.1 200 OK\r\nevil: yes\r\n\r\n") and not r.truncated,
+                 "%s: %s: one reply" % (host, name), "%d %r" % (r.status, r.body))
+            go.set()
+            t.eq(held.reply().status, 200, "%s: %s: the other request is answered" % (host, name))
+
+
 def main(t):
     s = scene.Scene(t)
     plays = {}
@@ -208,11 +234,16 @@ def main(t):
         o = h2.FrameOrigin(t, s.d.ca, host, plays[host].script)
         s.d.origin(host, o)
         origins.append(o)
+    for host in SOCKETS.values():
+        plays[host] = Play(HELLO_SOCKETS)
+        s.d.origin(host, h2.FrameOrigin(t, s.d.ca, host, plays[host].script))
     old = Play()
     s.d.origin(OLD, h2.FrameOrigin(t, s.d.ca, OLD, old.script, alpn=None))
     for host in (PLAIN, OLD):
         s.rule(allow=host)
     s.rule(allow=KEYED, **{"with": {"bearer": "openai"}})
+    s.rule(allow=SOCKETS[PLAIN], websocket=True)
+    s.rule(allow=SOCKETS[KEYED], websocket=True, **{"with": {"bearer": "openai"}})
     s.d.limits["reply_seconds"] = 2
     address = s.listener()
     s.d.serve()
@@ -223,6 +254,7 @@ def main(t):
         t.part(cut_short, t, gate, host, plays[host])
         t.part(again, t, gate, host, plays[host])
         t.part(stalled, t, gate, host, plays[host])
+        t.part(sockets, t, gate, host, plays)
     s.clean()
     t.eq([e for o in origins for e in o.errors], [], "the origins saw HTTP/2")
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -79,6 +79,10 @@ class Steps:
         conn.chunk(b"x" * (2 * MARGIN + 1))
         conn.read_until(b"never")  # it ends with the connection
 
+    def empty(self, conn, req):
+        """A part of ten bytes, of which none comes."""
+        conn.reply(req, 206, b"", [("Content-Range", "bytes 0-%d/10" % 9)])
+
     def part(self, conn, req):
         whole = TEXT + self.secret + TEXT
         wanted = req.get("Range")
@@ -148,6 +152,11 @@ def ranges(t, d, gate, origins, secret):
         end = d.wait_records(1, "aborted", id=d.kinds("admitted", path=path)[0]["id"])
         t.ok(secret[:8] not in seen and b"\r\n0\r\n" not in seen and [x["code"] for x in end] == ["upstream_protocol"],
              "a part that %s is no whole reply" % what, "%s %r" % (end, seen[-40:]))
+    with gate.tls(KEYED) as beside:
+        beside.send("GET /slow HTTP/1.1\r\nHost: %s\r\n\r\n" % KEYED).head()
+        r = gate.get(KEYED, "/empty", "Range: bytes=0-9\r\n")
+        t.eq((r.status, r.code), (502, "upstream_protocol"), "a part of which nothing comes is none")
+        t.ok(b"data: 4\n\n" in beside.rest() and not d.kinds("aborted", code="gate_gone"), "and costs its own request alone")
     r = gate.get(RANGED, "/part", inside)
     t.eq((r.status, r.body), (206, hidden), "with `ranges: true` it passes, and a 206 is searched")
     t.eq(r.get("content-range"), "bytes %d-%d/%d" % (at - 10, at + len(secret) + 9,

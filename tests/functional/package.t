@@ -202,7 +202,9 @@ def build(t):
         t.ok(r.returncode == 0, "dpkg-buildpackage makes it", log.read()[-2000:])
     if have(t, "lintian", "lintian", "lintian"):
         r = run("lintian", "--no-cfg", "-EvIL", "+pedantic", *glob.glob(t.path("source/*.changes")))
-        said = [x for x in r.stdout.splitlines() if x[:2] in ("E:", "W:", "I:", "P:", "X:")]
+        # Whether pieces of texts make that word (debian/durward.lintian-overrides) differs from build to build.
+        said = [x for x in r.stdout.splitlines() if x[:2] in ("E:", "W:", "I:", "P:", "X:") and
+                "unused-override spelling-error-in-binary" not in x]
         t.ok(r.returncode == 0 and not said, "lintian finds no error, no warning, nothing of information", *said)
     return glob.glob(t.path("source/durward_*.deb"))[0]
 

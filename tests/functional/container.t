@@ -408,11 +408,16 @@ def sidecar(t, e, w, network):
     w.recorded(t, "sidecar", e, daemon)
 
 
+def deployment():
+    """The one whose clients are paired; what a cluster's own programs run in are others'."""
+    return next(x for n, x in manifests() if (n, x["kind"]) == ("durward.yaml", "Deployment"))
+
+
 def deployed(t, e, w, network):
     """The Deployment's pod, its probes, and an agent's with the ConfigMaps that agent.yaml tells how to make."""
     w.origin.requests.clear()
     w.seen = 0
-    spec = [x for n, x in manifests() if x["kind"] == "Deployment"][0]["spec"]["template"]["spec"]
+    spec = deployment()["spec"]["template"]["spec"]
     pod = Pod(t, e, spec, files_of(w, "durward.yaml"), "deploy")
     pod.network = network
     pod.start(spec["containers"][0])
@@ -461,8 +466,7 @@ def played(t, e, w):
     text["durward"]["data"].update(files_of(w, "durward.yaml")["durward"])
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "durward-credentials"},
               "data": {"github": base64.b64encode(w.secret.encode()).decode()}}
-    deployment = [x for n, x in manifests() if x["kind"] == "Deployment"]
-    first, (code, said) = podman.play("secret", [secret]), podman.play("durward", list(text.values()) + deployment)
+    first, (code, said) = podman.play("secret", [secret]), podman.play("durward", list(text.values()) + [deployment()])
     name, curl = "durward-pod-0-durward", ["curl", "-s", "-m", "10", "-x", "http://127.0.0.1:3128", "--cacert"]
     ready = tap.wait_for(lambda: podman("exec", name, "durward", "status")[0] == 0, 60, 0.5)
     t.ok((first[0], code, ready) == (0, 0, True), "podman kube play: it takes the manifest as it is, and the daemon answers", first[1], said,

@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 
 enum {
-    FAULTS_FAULT = 5,  /* a request at fault costs, an answered one gives back, */
-    FAULTS_CANCEL = 1, /* one that its client cancels costs, unless it is so young: */
-    FAULTS_EARLY_MS = 100,
-    FAULTS_SECOND = 100, /* comes back each second, */
-    FAULTS_SLOW = 500,   /* nothing is read beyond, */
-    FAULTS_MAX = 1000,   /* no connection that adds to it is kept beyond */
+    FAULTS_FAULT = 5,      /* what a request at fault costs, and an answered one gives back */
+    FAULTS_CANCEL = 1,     /* what one costs that its client cancels, unless it is at fault: */
+    FAULTS_EARLY_MS = 100, /* without a reply, and younger than that */
+    FAULTS_SECOND = 100,   /* what comes back each second */
+    FAULTS_SLOW = 500,     /* beyond, nothing is read */
+    FAULTS_MAX = 1000,     /* beyond, no connection that adds to it is kept */
     FAULTS_PAUSE_MS = 100,
     FAULTS_PAUSES = 10, /* that a connection at fault is waited for */
     FAULTS_OWNERS = 4096,

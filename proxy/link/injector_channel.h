@@ -7,17 +7,18 @@
  *
  * W_INJECTOR_CHANNEL_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str
  * path:bytes has_query:u8 query:bytes body:u8 length:u64 client:u8 secret:str entry:str token:str n
- * × mark:str, n × blank:str, n × (name, value) client: INJECTOR_CHANNEL_TRAILERS and
- * INJECTOR_CHANNEL_HTTP2 (in clear only). body BODY_TUNNEL asks for a WebSocket; a
- * reply with that body (status 101) begins it, and the bodies of both directions are then its
- * frames as RFC 6455 has them, the gate's masked. Either end reads them with its own tunnel
- * (tunnel.h) and believes nothing of the other's framing. The slot is not in the fields: `secret`
+ * × mark:str, n × blank:str, n × (name, value). Bits of `client` are INJECTOR_CHANNEL_TRAILERS and,
+ * in clear only, INJECTOR_CHANNEL_HTTP2. A body BODY_TUNNEL asks for a WebSocket; a reply with that
+ * body (status 101) begins it, and the bodies of both directions are then its frames as RFC 6455
+ * has them, the gate's masked. Either end reads them with its own tunnel (tunnel.h) and believes
+ * nothing of the other's framing. The slot is not in the fields: `secret`
  * names the credential and the receiver's own decision says where it goes (but for AWS signatures,
  * whose field says what was signed, with a placeholder in it). secret "" asks for none
  * (client_credential: pass, or a captured secret whose placeholder the client did not send).
  * blanks: the sandbox's placeholders for what the rule captures of the reply, in its order.
  *
- * W_INJECTOR_CHANNEL_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)
+ * W_INJECTOR_CHANNEL_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value). Its body
+ * is as long as that says, or the channel ends (reply_length.h).
  *
  * W_INJECTOR_CHANNEL_FAIL: exchange:u32 status:u32 code:str id:str */
 #ifndef DURWARD_INJECTOR_CHANNEL_H

@@ -324,9 +324,9 @@ bool http2_client_takes(struct http2_client *c)
     char b;
     uint32_t theirs =
         nghttp2_session_get_remote_settings(c->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-    uint32_t most = theirs < HTTP2_CLIENT_STREAMS_MAX ? theirs : HTTP2_CLIENT_STREAMS_MAX;
-    if (c->state != H2_OPEN || c->broken || c->goaway || c->in_use >= most ||
-        http2_now() < c->refused_until || !nghttp2_session_check_request_allowed(c->session))
+    bool full = c->in_use >= theirs || c->kept >= HTTP2_CLIENT_STREAMS_MAX;
+    if (c->state != H2_OPEN || c->broken || c->goaway || full || http2_now() < c->refused_until ||
+        !nghttp2_session_check_request_allowed(c->session))
         return false;
     if (c->in_use > 0)
         return true;

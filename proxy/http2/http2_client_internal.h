@@ -64,6 +64,7 @@ struct http2_client {
     void *owner_arg;
     unsigned idle_seconds;
     unsigned in_use, wide;
+    unsigned kept; /* all streams: those given up, too, until nghttp2 has forgotten them */
     LIST_HEAD(, http2_client_stream) streams;
     TAILQ_HEAD(, http2_client_stream) ready;
     /* the field block under way: one at a time on a connection (RFC 9113 4.3) */

@@ -36,6 +36,7 @@ void http2_client_stream_free(struct http2_client_stream *s)
 {
     struct http2_client *c = s->client;
     LIST_REMOVE(s, link);
+    c->kept--;
     if (s->ready)
         TAILQ_REMOVE(&c->ready, s, ready_link);
     if (c->gathering == s)
@@ -90,7 +91,7 @@ static void release(struct http2_client_stream *s)
     s->ops = NULL;
     if (s->open && !(s->ended && s->request_done && buf_len(&s->up) == 0))
         http2_client_stream_reset(s, NGHTTP2_CANCEL);
-    buf_clear(&s->up);
+    buf_free(&s->up); /* until its reset is sent, which may take a while, nothing asks for it */
     if (s->wide) {
         s->wide = false;
         c->wide--;
@@ -263,6 +264,7 @@ struct http2_client_stream *http2_client_stream_new(struct http2_client *c,
     buf_init(&s->down, HTTP2_CLIENT_WINDOW_WIDE);
     s->up.wipe = s->down.wipe = c->wipe;
     LIST_INSERT_HEAD(&c->streams, s, link);
+    c->kept++;
     return s;
 }
 

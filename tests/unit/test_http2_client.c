@@ -293,6 +293,33 @@ static void test_unproven(void)
     close_bed(&b);
 }
 
+/* What was given up before the origin's SETTINGS leaves no body behind, and is counted until it is
+ * gone. */
+static void test_unproven_given_up(void)
+{
+    static char body[48 * 1024];
+    struct bed b;
+    struct http2_client_stream *s;
+    size_t held = 0;
+    open_bed(&b);
+    for (unsigned i = 0; i < HTTP2_CLIENT_STREAMS_MAX; i++) {
+        CU_ASSERT(http2_client_takes(b.client));
+        ask(&b, 0, "POST", BODY_CHUNKED);
+        b.a[0].upstream_stream.ops->data(b.a[0].upstream_stream.self, body, sizeof body);
+        drop(&b.a[0]);
+    }
+    turn();
+    LIST_FOREACH(s, &b.client->streams, link)
+    held += s->up.cap;
+    CU_ASSERT(held == 0 && http2_client_in_use(b.client) == 0);
+    CU_ASSERT_FALSE(http2_client_takes(b.client));
+    settings(&b);
+    listen_to(&b);
+    CU_ASSERT(http2_client_takes(b.client) && LIST_EMPTY(&b.client->streams));
+    CU_ASSERT_FALSE(types_seen(&b) & 1 << NGHTTP2_HEADERS);
+    close_bed(&b);
+}
+
 /* ---- the pool ---- */
 
 static struct connection add_one(struct pool *p, const char *key, struct bed *b)
@@ -403,6 +430,7 @@ void suite_http2_client(void)
     CU_add_test(s, "a silent origin", test_silent);
     CU_add_test(s, "an answer in another protocol", test_another_protocol);
     CU_add_test(s, "nothing of a request before SETTINGS, in clear", test_unproven);
+    CU_add_test(s, "given up before SETTINGS, in clear: no body stays", test_unproven_given_up);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);
     CU_add_test(s, "pool: one that never settles", test_pool_unsettled);
     CU_add_test(s, "memory: bounded", test_memory);

@@ -188,11 +188,11 @@ void http2_client_leave(struct http2_client *c)
 
 /* ---- what the socket and the clock say ---- */
 
-/* HTTP/2 begins with SETTINGS, which are shorter than 64 KiB: what begins otherwise is an answer in
- * another protocol. */
+/* HTTP/2 begins with SETTINGS, which are shorter than 64 KiB: what begins otherwise in clear is an
+ * answer in another protocol. */
 static bool begins_well(const struct http2_client *c)
 {
-    return c->heard || buf_len(io_in(c->io)) == 0 || buf_data(io_in(c->io))[0] == 0;
+    return !c->unproven || c->heard || buf_len(io_in(c->io)) == 0 || buf_data(io_in(c->io))[0] == 0;
 }
 
 static void take_input(struct http2_client *c)

@@ -250,6 +250,19 @@ static void test_another_protocol(void)
     }
 }
 
+/* Within TLS the origin has chosen HTTP/2: what is wrong then is not its client's protocol. */
+static void test_chosen_and_not_spoken(void)
+{
+    struct bed b;
+    open_bed(&b);
+    b.client->unproven = false; /* as within TLS */
+    ask(&b, 0, "GET", BODY_NONE);
+    say_n(&b, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
+    CU_ASSERT(left(&b) && b.a[0].replies == 0);
+    CU_ASSERT_STRING_EQUAL(b.a[0].code, "upstream_protocol");
+    close_bed(&b);
+}
+
 /* The frames that came to the origin, as a set of their types; behind the preface. */
 static unsigned types_seen(const struct bed *b)
 {
@@ -429,6 +442,8 @@ void suite_http2_client(void)
     CU_add_test(s, "RST_STREAM", test_resets);
     CU_add_test(s, "a silent origin", test_silent);
     CU_add_test(s, "an answer in another protocol", test_another_protocol);
+    CU_add_test(s, "an answer in another protocol than the origin chose",
+                test_chosen_and_not_spoken);
     CU_add_test(s, "nothing of a request before SETTINGS, in clear", test_unproven);
     CU_add_test(s, "given up before SETTINGS, in clear: no body stays", test_unproven_given_up);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);

@@ -177,14 +177,15 @@ static void set_idle(struct pooled *i, bool idle)
     meter_set(METER_POOL_IDLE, p->idle);
 }
 
-/* Out of the pool, whoever has it now. */
-static struct connection detach(struct pooled *i)
+/* Out of the pool, whoever has it now. failed: by itself, and who waits for it to settle would fail
+ * the same way. */
+static struct connection detach(struct pooled *i, bool failed)
 {
     struct connection c = i->c;
     set_idle(i, false);
     share_leave(i->share);
     TAILQ_REMOVE(bucket(i->pool, i->hash), i, link);
-    pool_dial_over(i->dial, true); /* still there: it never settled */
+    pool_dial_over(i->dial, failed); /* still there: it never settled */
     free(i->key);
     free(i);
     return c;
@@ -193,7 +194,7 @@ static struct connection detach(struct pooled *i)
 static void discard(struct pooled *i)
 {
     heap_trim_note(i->pool->heap_trim);
-    struct connection c = detach(i);
+    struct connection c = detach(i, false);
     http1_client_close(c.http1);
     if (c.http2)
         http2_client_drain(c.http2);
@@ -270,7 +271,7 @@ static void on_http2(void *arg, enum http2_news news)
         trim(p);
         break;
     case HTTP2_LEFT:
-        (void)detach(i); /* it is its own now */
+        (void)detach(i, true); /* it is its own now */
         break;
     }
 }
@@ -297,7 +298,7 @@ struct connection pool_take(struct pool *p, const char *key, enum pool_want want
             set_idle(i, false);
             return i->c;
         }
-        c = detach(i);
+        c = detach(i, false);
         if (http1_client_alive(c.http1))
             return c;
         http1_client_close(c.http1);
@@ -453,7 +454,7 @@ static void close_all(struct pool *p)
     struct pooled *i;
     for (size_t b = 0; b < BUCKETS; b++)
         while ((i = TAILQ_FIRST(&p->buckets[b])) != NULL) {
-            struct connection c = detach(i);
+            struct connection c = detach(i, false);
             http1_client_close(c.http1);
             http2_client_close(c.http2);
         }

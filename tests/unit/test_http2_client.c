@@ -411,6 +411,26 @@ static void test_pool_unsettled(void)
     close_bed(&b);
 }
 
+/* One that is dropped before it has settled, for a new credential: nothing failed, and who waits
+ * for it does not dial for itself at once. */
+static void test_pool_dropped_unsettled(void)
+{
+    struct bed b;
+    struct pool *p = pool_new(base, 4, 5);
+    waited = waited_again = 0;
+    open_bed(&b);
+    b.client->owner_fn = NULL;
+    CU_ASSERT_EQUAL(pool_add(p, "a|x", b.client), 0);
+    pool_spoke(p, "a|x", true);
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", on_waited, NULL));
+    pool_drop(p, "a|");
+    turn();
+    CU_ASSERT(waited == 1 && waited_again == 1);
+    b.client = NULL;
+    pool_free(p);
+    close_bed(&b);
+}
+
 /* Secret bytes are wiped, and no more is taken than allowed. */
 static void test_memory(void)
 {
@@ -448,6 +468,7 @@ void suite_http2_client(void)
     CU_add_test(s, "given up before SETTINGS, in clear: no body stays", test_unproven_given_up);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);
     CU_add_test(s, "pool: one that never settles", test_pool_unsettled);
+    CU_add_test(s, "pool: one that is dropped before it settles", test_pool_dropped_unsettled);
     CU_add_test(s, "memory: bounded", test_memory);
 }
 

@@ -150,7 +150,8 @@ static void start_told(struct origin *o, struct connection c)
 
 static void connected_http2(struct origin *o, struct io *io)
 {
-    pool_spoke(o->env.pool, o->key, true);
+    if (!o->knows_http2)
+        pool_spoke(o->env.pool, o->key, true);
     struct connection c = pool_take(o->env.pool, o->key, POOL_HTTP2);
     if (c.http2) { /* another was quicker: one connection serves both */
         io_close(io);
@@ -330,7 +331,7 @@ static int find_way(struct origin *o, bool may_wait)
     if (may_wait)
         meter_add(METER_POOL_FRESH, 1);
     if (may_wait && o->want != POOL_SOCKET) {
-        o->pool_wait = pool_wait(o->env.pool, o->key, on_waited, o);
+        o->pool_wait = pool_wait(o->env.pool, o->key, o->knows_http2, on_waited, o);
         set_state(o, O_WAITING);
         if (o->pool_wait)
             return 0;
@@ -543,10 +544,8 @@ static int settle_key(struct origin *o, const struct head *h, const char *key)
         return -1;
     snprintf(o->key, room, "%s%s", key, http2 ? "|h2c" : "");
     o->knows_http2 = http2 && o->want != POOL_SOCKET;
-    if (o->knows_http2) {
+    if (o->knows_http2)
         o->want = POOL_HTTP2;
-        pool_spoke(o->env.pool, o->key, true);
-    }
     return 0;
 }
 

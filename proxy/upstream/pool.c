@@ -412,9 +412,9 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     }
 }
 
-struct pool_wait *pool_wait(struct pool *p, const char *key, pool_wait_fn fn, void *arg)
+struct pool_wait *pool_wait(struct pool *p, const char *key, bool http2, pool_wait_fn fn, void *arg)
 {
-    if (!lru_set_has(p->lru_set, key) || !dialled(p, key))
+    if (!(http2 || lru_set_has(p->lru_set, key)) || !dialled(p, key))
         return NULL;
     struct pool_wait *w = calloc(1, sizeof *w);
     if (w == NULL || (w->key = strdup(key)) == NULL) {

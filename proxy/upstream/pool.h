@@ -49,13 +49,16 @@ struct pool_dial *pool_dial(struct pool *p, const char *key);
  * the same way. */
 void pool_dial_over(struct pool_dial *d, bool failed);
 
-/* Wait for another's dial to be over: only where the origin is known to speak HTTP/2, so that the
- * connection will serve both. NULL: nobody dials, or nothing is known. fn runs once, from the event
- * loop; again: look into the pool again, and wait again if need be; else dial. */
+/* Wait for another's dial to be over: only where the connection will serve both, since the origin
+ * behind this key chose HTTP/2 before, or for http2 because nothing else is spoken there. NULL:
+ * nobody dials, or nothing is known. fn runs once, from the event loop; again: look into the pool
+ * again, and wait again if need be; else dial. */
 typedef void (*pool_wait_fn)(void *arg, bool again);
-struct pool_wait *pool_wait(struct pool *p, const char *key, pool_wait_fn fn, void *arg);
+struct pool_wait *pool_wait(struct pool *p, const char *key, bool http2, pool_wait_fn fn,
+                            void *arg);
 void pool_wait_cancel(struct pool_wait *w); /* NULL is fine */
-/* What the origin behind this key chose. */
+/* What the origin behind this key chose. Only so many keys are kept, of all owners: not for one
+ * that says it by itself. */
 void pool_spoke(struct pool *p, const char *key, bool http2);
 
 #endif

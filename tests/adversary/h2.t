@@ -467,7 +467,7 @@ def carried(t, b):
     with h2.H2(b.gate, HOST, clear=st) as c:
         t.eq(c.ask("/fine").status, 200, "B17 carried after SOCKS5")
     with h2.H2(b.gate, FRESH, clear=80) as c:
-        ids = [c.get("/%d" % i) for i in range(50)]
+        ids = c.together(["/%d" % i for i in range(50)])
         t.eq([c.answer(s).status for s in ids], [200] * 50, "B17 many at once to an origin that nobody asked before")
         t.eq((b.fresh.accepted, len(b.fresh.first)), (1, 1), "B17 on one connection to it")
     n = len(b.o.first)

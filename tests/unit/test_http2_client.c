@@ -371,25 +371,49 @@ static void test_pool(void)
     CU_ASSERT_EQUAL(b.a[1].ends, 1);
     b.client = NULL;
     turn();
-    CU_ASSERT_PTR_NULL(pool_wait(p, "w", on_waited, NULL)); /* nobody dials, nothing is known */
+    CU_ASSERT_PTR_NULL(
+        pool_wait(p, "w", false, on_waited, NULL)); /* nobody dials, nothing is known */
     struct pool_dial *d = pool_dial(p, "w");
-    CU_ASSERT_PTR_NULL(pool_wait(p, "w", on_waited, NULL));
+    CU_ASSERT_PTR_NULL(pool_wait(p, "w", false, on_waited, NULL));
     pool_spoke(p, "w", true);
-    CU_ASSERT_PTR_NULL(pool_wait(p, "v", on_waited, NULL));
-    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "w", on_waited, NULL));
-    struct pool_wait *w = pool_wait(p, "w", on_waited, NULL);
+    CU_ASSERT_PTR_NULL(pool_wait(p, "v", false, on_waited, NULL));
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "w", false, on_waited, NULL));
+    struct pool_wait *w = pool_wait(p, "w", false, on_waited, NULL);
     pool_wait_cancel(w);
     pool_dial_over(d, false);
     CU_ASSERT_EQUAL(waited, 0); /* never from within */
     turn();
     CU_ASSERT(waited == 1 && waited_again == 1);
     d = pool_dial(p, "w");
-    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "w", on_waited, NULL));
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "w", false, on_waited, NULL));
     pool_dial_over(d, true);
     turn();
     CU_ASSERT(waited == 2 && waited_again == 1);
     pool_free(p);
     close_bed(&b);
+}
+
+/* Where nothing but HTTP/2 is spoken nobody has to learn it, and what others learned stays. */
+static void test_pool_known(void)
+{
+    struct pool *p = pool_new(base, 4, 5);
+    char key[16];
+    waited = waited_again = 0;
+    pool_spoke(p, "a|learned", true);
+    for (int i = 0; i < 300; i++) {
+        snprintf(key, sizeof key, "b|%d", i);
+        struct pool_dial *d = pool_dial(p, key);
+        CU_ASSERT_PTR_NULL(pool_wait(p, key, false, on_waited, NULL));
+        CU_ASSERT_PTR_NOT_NULL(pool_wait(p, key, true, on_waited, NULL));
+        pool_dial_over(d, false);
+        CU_ASSERT_PTR_NULL(pool_wait(p, key, true, on_waited, NULL)); /* nobody dials */
+    }
+    turn();
+    CU_ASSERT(waited == 300 && waited_again == 300);
+    struct pool_dial *d = pool_dial(p, "a|learned");
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|learned", false, on_waited, NULL));
+    pool_dial_over(d, false);
+    pool_free(p);
 }
 
 /* A connection that ends before it has settled: who waits for it would fail the same way. */
@@ -402,7 +426,7 @@ static void test_pool_unsettled(void)
     b.client->owner_fn = NULL;
     CU_ASSERT_EQUAL(pool_add(p, "a|x", b.client), 0);
     pool_spoke(p, "a|x", true);
-    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", on_waited, NULL));
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", false, on_waited, NULL));
     CU_ASSERT_EQUAL(write(b.fd, "HTTP/1.1", 8), 8);
     turn();
     CU_ASSERT(waited == 1 && waited_again == 0);
@@ -422,7 +446,7 @@ static void test_pool_dropped_unsettled(void)
     b.client->owner_fn = NULL;
     CU_ASSERT_EQUAL(pool_add(p, "a|x", b.client), 0);
     pool_spoke(p, "a|x", true);
-    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", on_waited, NULL));
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", false, on_waited, NULL));
     pool_drop(p, "a|");
     turn();
     CU_ASSERT(waited == 1 && waited_again == 1);
@@ -467,6 +491,7 @@ void suite_http2_client(void)
     CU_add_test(s, "nothing of a request before SETTINGS, in clear", test_unproven);
     CU_add_test(s, "given up before SETTINGS, in clear: no body stays", test_unproven_given_up);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);
+    CU_add_test(s, "pool: HTTP/2 by definition is not learned", test_pool_known);
     CU_add_test(s, "pool: one that never settles", test_pool_unsettled);
     CU_add_test(s, "pool: one that is dropped before it settles", test_pool_dropped_unsettled);
     CU_add_test(s, "memory: bounded", test_memory);

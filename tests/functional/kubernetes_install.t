@@ -302,7 +302,7 @@ def alone(t, s, c, pod):
     t.ok(has_plugin() and os.path.exists(PLUGIN), "the plugin stays in the list", str(listed()))
     asked = len(s.github.requests)
     t.ok(not works(pod) and len(s.github.requests) == asked, "the pod that runs has no way out")
-    t.ok(tap.wait_for(lambda: not labelled(c), 20, 0.2), "the node has lost its label")
+    t.ok(tap.wait_for(lambda: not labelled(c), 20, 0.2), "the node has lost its label", says(c))
     late, other = agent(c, "late"), Pod(c, "open", "late", volume=False)
     for x in (late, other):
         x.create()

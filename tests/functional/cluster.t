@@ -314,8 +314,9 @@ def scale(t):
                        text=True, timeout=20)
     with open(os.path.join(durward.TOP, "doc/how-to/kubernetes.md")) as f:
         t.ok(r.returncode == 0 and r.stdout and r.stdout in f.read(), "what the how-to says of a large cluster is what bench/kubernetes computes", r.stdout[-500:])
-    if os.geteuid() != 0 or not os.access(os.path.join(folder, "kwok"), os.X_OK):
-        t.skip("nodes and pods that kwok plays", "not root, or DURWARD_KUBERNETES names no folder with kwok (sigs.k8s.io/kwok/cmd/kwok)")
+    lacks = "not root" if os.geteuid() != 0 else kubernetes.kwok_lacks(folder)
+    if lacks:
+        t.skip("nodes and pods that kwok plays", lacks)
         return
     r = subprocess.run([os.path.join(durward.TOP, "bench/kubernetes"), "--program", durward.program(), "--programs", folder, "--nodes", "10", "--pods", "40",
                         "--watchers", "2", "--policies", "12", "--namespaces", "4", "--claims", "20", "--seconds", "2", "--every", "3", "--changes", "2",

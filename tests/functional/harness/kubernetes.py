@@ -71,6 +71,16 @@ def needed():
     return os.path.abspath(folder)
 
 
+def kwok_lacks(folder):
+    """Why kwok cannot play nodes and pods, or None. From 0.8 on it plays nothing of itself: it has to be told in stages."""
+    path = os.path.join(folder, "kwok")
+    if not os.access(path, os.X_OK):
+        return "%s is not there: build sigs.k8s.io/kwok/cmd/kwok@v0.7.0" % path
+    said = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20).stdout
+    found = re.search(r"\bv0\.(\d+)\.", said)
+    return None if found and int(found[1]) < 8 else "kwok is not of a version before 0.8 (%s): build sigs.k8s.io/kwok/cmd/kwok@v0.7.0" % said.strip()
+
+
 def _must(result, what):
     if result != 0:
         raise tap.Skip("%s: %s" % (what, os.strerror(ctypes.get_errno())))

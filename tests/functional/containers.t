@@ -121,7 +121,7 @@ COMPOSE = """services:
     image: localhost/postgres:1
     environment: { POSTGRES_PASSWORD: example, POSTGRES_DB: shop }
     ports: ["5432"]
-    healthcheck: { test: ["CMD", "pg_isready", "-q"], interval: 1s, retries: 60 }
+    healthcheck: { test: ["CMD", "pg_isready", "-q", "-h", "127.0.0.1"], interval: 1s, retries: 60 }
   web:
     image: localhost/web:1
     depends_on: { redis: { condition: service_started }, db: { condition: service_healthy } }

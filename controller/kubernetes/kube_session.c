@@ -312,7 +312,8 @@ static bool await_bell(int wait_ms)
     char rung[64];
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     int n = poll(&p, 1, wait_ms);
-    return n == 0 || (n > 0 && read(STDIN_FILENO, rung, sizeof rung) > 0);
+    return n == 0 || (n < 0 && errno == EINTR) ||
+           (n > 0 && read(STDIN_FILENO, rung, sizeof rung) > 0);
 }
 
 /* Sends what is wanted, as long as its session lives. A signal that is wanted twice meanwhile is

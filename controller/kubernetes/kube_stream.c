@@ -38,8 +38,10 @@ int kube_exec_open(const struct kube *k, const char *what, struct kube_exec *e, 
     websocket_reader_init(&e->reader, false);
     buf_init(&e->in, IN_MAX);
     buf_init(&e->out, KUBE_STREAM_OUT_MAX + 64);
-    if (kube_upgrade(k, what, KUBE_STREAM_PROTOCOL, &e->at, &e->in, err) < 0)
+    if (kube_upgrade(k, what, KUBE_STREAM_PROTOCOL, &e->at, &e->in, err) < 0) {
+        buf_free(&e->in);
         return -1;
+    }
     ask_whether_alive(e->at.fd);
     SSL_set_mode(e->at.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     return fcntl(e->at.fd, F_SETFL, O_NONBLOCK) < 0 ? err_sys(err, "fcntl") : 0;

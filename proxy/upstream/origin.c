@@ -311,7 +311,8 @@ static struct dial_wait *ask_dialer(struct origin *o)
 static int dial(struct origin *o)
 {
     set_state(o, O_DIALLING);
-    o->dialling = pool_dial(o->env.pool, o->key);
+    if (o->want != POOL_SOCKET) /* what it makes serves nobody else */
+        o->dialling = pool_dial(o->env.pool, o->key);
     o->wait = ask_dialer(o);
     return o->wait ? 0 : -1;
 }

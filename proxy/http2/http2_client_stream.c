@@ -89,8 +89,7 @@ static void release(struct http2_client_stream *s)
 {
     struct http2_client *c = s->client;
     s->ops = NULL;
-    if (s->open && !(s->ended && s->request_done && buf_len(&s->up) == 0))
-        http2_client_stream_reset(s, NGHTTP2_CANCEL);
+    http2_client_stream_reset(s, NGHTTP2_CANCEL); /* where the end of the request is not out yet */
     buf_free(&s->up); /* until its reset is sent, which may take a while, nothing asks for it */
     if (s->wide) {
         s->wide = false;

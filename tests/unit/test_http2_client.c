@@ -65,6 +65,30 @@ static void test_upload(void)
     close_bed(&b);
 }
 
+/* The end of a request that the origin's windows hold back is not waited for when its reply is
+ * whole: the stream is reset, and gone. */
+static void test_answered_before_the_end(void)
+{
+    struct bed b;
+    static char block[HTTP2_CLIENT_UP];
+    open_bed(&b);
+    settings(&b);
+    ask(&b, 0, "POST", BODY_CHUNKED);
+    const struct upstream_stream l = b.a[0].upstream_stream;
+    for (size_t sent = 0, room; sent < 65535; sent += room) {
+        room = l.ops->room(l.self);
+        room = room < 65535 - sent ? room : 65535 - sent;
+        l.ops->data(l.self, block, room);
+        listen_to(&b);
+    }
+    l.ops->end(l.self);
+    turn();
+    reply(&b, 1, END_STREAM, "200", NULL, NULL);
+    turn();
+    CU_ASSERT(b.a[0].ends == 1 && LIST_EMPTY(&b.client->streams));
+    close_bed(&b);
+}
+
 /* A holder without room: no more comes than its window, and another stream is not held up. */
 static void test_backpressure(void)
 {
@@ -490,6 +514,7 @@ void suite_http2_client(void)
                 test_chosen_and_not_spoken);
     CU_add_test(s, "nothing of a request before SETTINGS, in clear", test_unproven);
     CU_add_test(s, "given up before SETTINGS, in clear: no body stays", test_unproven_given_up);
+    CU_add_test(s, "answered before the end of its request is out", test_answered_before_the_end);
     CU_add_test(s, "pool: shared, dropped, waited for", test_pool);
     CU_add_test(s, "pool: HTTP/2 by definition is not learned", test_pool_known);
     CU_add_test(s, "pool: one that never settles", test_pool_unsettled);

@@ -88,6 +88,9 @@ static int remember(struct injection *g, const struct slice *values, size_t n)
     return r;
 }
 
+/* All of it goes at once, whether the gate has room or not: so it is within its first credit. */
+_Static_assert((int)CAPTURED_WRITTEN_MAX <= (int)INJECTOR_CHANNEL_FIRST, "a gate takes it at once");
+
 static void on_captured(void *arg, struct slice body, const struct slice *values, size_t n,
                         const struct err *err)
 {

@@ -48,10 +48,10 @@ static int open_tunnel(struct injection *g)
                              g->scrub ? &down : NULL);
 }
 
-/* False: its body is another than a client would await. */
+/* False: its body is another than a client would await, or it is too large for a gate. */
 static bool pass_reply(struct injection *g, const struct head *h)
 {
-    if (!reply_length_begin(&g->length, g->bodiless, h))
+    if (!injector_channel_fits(h) || !reply_length_begin(&g->length, g->bodiless, h))
         return false;
     g->relay.downstream.ops->reply(g->relay.downstream.self, h);
     if (g->relay.tunnel) /* frames may wait already */
@@ -334,9 +334,10 @@ static void downstream_trailers(void *self, const struct head *fields)
 {
     struct injection *g = self;
     struct head clean;
-    if (g->messages || g->state == G_RENEWING ||
+    if (g->relay.tunnel || g->messages || g->state == G_RENEWING ||
         g->reply.state != BODY_BUFFER_OFF) /* they would say nothing of a body that is another */
         return;
+    g->misframed = g->misframed || !injector_channel_fits(fields);
     if (flush_scrub(g) < 0 || is_blocked(g) || is_misframed(g))
         return;
     if (g->scrub == NULL) {

@@ -103,6 +103,8 @@ int injector_channel_take_credit(struct msg *m, uint32_t *credit);
  * INJECTOR_CHANNEL_GROWTH, of which *grown says how much all windows of the channel have; -> how
  * many bytes more. */
 uint32_t injector_channel_window_grow(uint32_t *window, uint32_t *grown);
+/* A reply with these fields, or trailers, can be said in one message. */
+bool injector_channel_fits(const struct head *h) WUNUSED;
 void injector_channel_put_fields(struct msg *m, const struct head *h);
 /* Appends to h, whose storage takes copies; names and values are checked again. -1: bad. */
 int injector_channel_get_fields(struct msg *m, struct head *h);

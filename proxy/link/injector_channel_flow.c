@@ -17,6 +17,14 @@ void injector_channel_send(struct ipc *ch, uint32_t exchange, uint16_t type)
     ipc_send(ch, &m);
 }
 
+bool injector_channel_fits(const struct head *h)
+{
+    size_t n = 64; /* what is not fields */
+    for (size_t i = 0; i < h->n; i++)
+        n += 8 + h->fields[i].name.n + h->fields[i].value.n;
+    return n <= IPC_MSG_MAX;
+}
+
 void injector_channel_send_body(struct ipc *ch, uint32_t exchange, uint32_t *credit, struct slice s)
 {
     while (s.n > 0) {

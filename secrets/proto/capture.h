@@ -9,7 +9,7 @@ enum {
     CAPTURED_VALUE_MAX = 16384,   /* bytes */
     CAPTURED_VALUE_MIN = 8,       /* what is shorter is no secret and stays */
     CAPTURED_REPLY_MAX = 65536,   /* of a reply that is looked into */
-    CAPTURED_WRITTEN_MAX = 80000, /* of the same with placeholders, which may be longer */
+    CAPTURED_WRITTEN_MAX = 65536, /* of the same with placeholders: it goes to a gate at once */
     CAPTURED_FIELDS_MAX = 8,
     CAPTURED_PARTS = 3, /* of an AWS key: its id, secret and token */
     CAPTURED_VALUES_MAX = CAPTURED_FIELDS_MAX * CAPTURED_PARTS,

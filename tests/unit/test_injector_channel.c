@@ -384,6 +384,28 @@ static void test_framing(void)
     }
 }
 
+/* A head that fits is one that a message takes. */
+static void test_fits(void)
+{
+    static char value[IPC_MSG_MAX];
+    memset(value, 'a', sizeof value);
+    for (size_t n = IPC_MSG_MAX - 128; n < IPC_MSG_MAX; n++) {
+        struct head h;
+        struct msg m;
+        http_head_init(&h);
+        CU_ASSERT_EQUAL_FATAL(http_head_add(&h, "x", (struct slice){value, n}), 0);
+        bed_put_id(&m, W_INJECTOR_CHANNEL_REPLY, 1);
+        msg_put_u32(&m, 200);
+        msg_put_u8(&m, BODY_NONE);
+        msg_put_u64(&m, 0);
+        injector_channel_put_fields(&m, &h);
+        CU_ASSERT(!injector_channel_fits(&h) || !m.bad);
+        CU_ASSERT(injector_channel_fits(&h) == (n <= IPC_MSG_MAX - 64 - 9));
+        msg_done(&m);
+        http_head_free(&h);
+    }
+}
+
 /* More reply bytes than were credited end the channel; a downstream that takes them gets all. */
 static void test_reply_credit(void)
 {
@@ -547,6 +569,7 @@ void suite_injector_channel(void)
     CU_add_test(s, "a request and its reply", test_request);
     CU_add_test(s, "a bad injector loses its channel", test_bad_injector);
     CU_add_test(s, "bodies of a bad injector", test_framing);
+    CU_add_test(s, "a head that is too large", test_fits);
     CU_add_test(s, "credit of the reply", test_reply_credit);
     CU_add_test(s, "credit of the request", test_request_credit);
     CU_add_test(s, "cancelled", test_cancel);

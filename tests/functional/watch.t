@@ -5,6 +5,7 @@ watch`."""
 import base64
 import json
 import os
+import select
 import subprocess
 import sys
 
@@ -172,7 +173,7 @@ def cli(t, d, c, sid):
     p.wait(10)
     p = subprocess.Popen([durward.program(), "sandbox", "watch", "--socket", d.socket, sid + ":/workspace/made"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    t.ok(tap.wait_for(lambda: workers(c, sid) == 1, 10, 0.1), "it watches")
+    t.ok(tap.wait_for(lambda: c.sh(sid, "touch made/it") and select.select([p.stdout], [], [], 0.2)[0], 10, 0.1), "it watches")
     tap.wait_for(lambda: c.sh(sid, "printf x >\"made/$(printf 'a\\033[31mb')\"; mkdir made/sub; rmdir made/sub; rm -r made") and p.poll() is not None, 10, 0.5)
     out, err = p.communicate(timeout=10)
     t.ok(b"created\t" in out and b"created\tsub/\n" in out and b"deleted\tsub/\n" in out and b"\033" not in out, "as text, which a name does not colour", out)

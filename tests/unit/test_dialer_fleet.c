@@ -261,7 +261,7 @@ static void test_gone(void)
 {
     struct world w;
     struct msg m;
-    open_world(&w);
+    open_for(&w, SHORT);
     say(&w, W_FLEET_UP, 0, 0);
     wish(&w);
     struct heard_ask a = hear_ask(&w);

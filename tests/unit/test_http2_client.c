@@ -440,17 +440,24 @@ static void test_pool_known(void)
     pool_free(p);
 }
 
+/* A pool with a connection that has not settled, and one who waits for it. */
+static struct pool *open_unsettled(struct bed *b)
+{
+    struct pool *p = pool_new(base, 4, 5);
+    waited = waited_again = 0;
+    open_bed(b);
+    b->client->owner_fn = NULL;
+    CU_ASSERT_EQUAL(pool_add(p, "a|x", b->client), 0);
+    pool_spoke(p, "a|x", true);
+    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", false, on_waited, NULL));
+    return p;
+}
+
 /* A connection that ends before it has settled: who waits for it would fail the same way. */
 static void test_pool_unsettled(void)
 {
     struct bed b;
-    struct pool *p = pool_new(base, 4, 5);
-    waited = waited_again = 0;
-    open_bed(&b);
-    b.client->owner_fn = NULL;
-    CU_ASSERT_EQUAL(pool_add(p, "a|x", b.client), 0);
-    pool_spoke(p, "a|x", true);
-    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", false, on_waited, NULL));
+    struct pool *p = open_unsettled(&b);
     CU_ASSERT_EQUAL(write(b.fd, "HTTP/1.1", 8), 8);
     turn();
     CU_ASSERT(waited == 1 && waited_again == 0);
@@ -464,13 +471,7 @@ static void test_pool_unsettled(void)
 static void test_pool_dropped_unsettled(void)
 {
     struct bed b;
-    struct pool *p = pool_new(base, 4, 5);
-    waited = waited_again = 0;
-    open_bed(&b);
-    b.client->owner_fn = NULL;
-    CU_ASSERT_EQUAL(pool_add(p, "a|x", b.client), 0);
-    pool_spoke(p, "a|x", true);
-    CU_ASSERT_PTR_NOT_NULL(pool_wait(p, "a|x", false, on_waited, NULL));
+    struct pool *p = open_unsettled(&b);
     pool_drop(p, "a|");
     turn();
     CU_ASSERT(waited == 1 && waited_again == 1);

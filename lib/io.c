@@ -14,6 +14,10 @@
 
 enum { IO_READ_CHUNK = 16 * 1024, IO_CLOSE_SECONDS = 10, IO_READS_A_TURN = 8, IO_CLOCK_MS = 10 };
 
+/* How many of a process linger at once: descriptors are the process's, whoever has opened them. */
+enum { IO_LINGERING_MAX = 256, IO_LINGER_SECONDS = 2, IO_LINGER_BYTES = 1 << 20 };
+static unsigned lingering;
+
 void io_set_state(struct io *io, enum io_state s)
 {
     /* FAILED, CLOSING and CLOSED are only left for a later one */
@@ -49,6 +53,7 @@ void io_emit(struct io *io, enum io_event ev)
 
 static void io_destroy(struct io *io)
 {
+    lingering -= io->lingers;
     event_free(io->rd);
     event_free(io->wr);
     event_free(io->soon);
@@ -74,8 +79,9 @@ void io_update(struct io *io)
 {
     bool live = io->state < IO_S_FAILED || io->state == IO_S_CLOSING;
     bool hs = io->state == IO_S_HANDSHAKE;
-    bool read = live && !io->eof && io->state != IO_S_SUSPENDED && io->state != IO_S_CLOSING &&
-                (hs || (!io->paused && buf_room(&io->in) > 0));
+    bool read = live && !io->eof && io->state != IO_S_SUSPENDED &&
+                (io->state == IO_S_CLOSING ? io->drops
+                                           : hs || (!io->paused && buf_room(&io->in) > 0));
     bool write = live && io->want_write && io->state != IO_S_SUSPENDED;
     io_want(io->rd, &io->reads, read);
     io_want(io->wr, &io->writes, write);
@@ -148,6 +154,17 @@ static void enter(struct io *io)
     io->depth++;
 }
 
+/* The last output of a stream without an owner is out, or cannot be sent. */
+static void said_all(struct io *io)
+{
+    if (!io->lingers || io->why[0]) {
+        io_set_state(io, IO_S_CLOSED);
+    } else if (!io->drops) {
+        io->drops = true;
+        io_deadline(io, IO_LINGER_SECONDS);
+    }
+}
+
 /* Leave a frame: send what callbacks queued, tell about failures, recompute interest, free. */
 static void leave(struct io *io)
 {
@@ -171,7 +188,7 @@ static void leave(struct io *io)
     if (before < IO_S_FAILED && io->state == IO_S_FAILED)
         io_emit(io, IO_ERROR);
     if (io->state == IO_S_CLOSING && (buf_len(&io->out) == 0 || io->why[0]))
-        io_set_state(io, IO_S_CLOSED);
+        said_all(io);
     io->depth--;
     if (io->state == IO_S_CLOSED)
         io_destroy(io);
@@ -209,11 +226,28 @@ static void read_in(struct io *io)
     }
 }
 
+/* What comes when all is said: of a socket that is closed with bytes unread the kernel says a
+ * reset, for which the peer's drops what it has not read yet. */
+static void drop_in(struct io *io)
+{
+    char scrap[IO_READ_CHUNK];
+    ssize_t n = recv(io->fd, scrap, sizeof scrap, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return;
+    if (n > 0)
+        explicit_bzero(scrap, (size_t)n);
+    io->dropped += n > 0 ? (size_t)n : 0;
+    if (n <= 0 || io->dropped > IO_LINGER_BYTES)
+        io_set_state(io, IO_S_CLOSED);
+}
+
 static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct io *io = arg;
     enter(io);
     io->dry = false;
+    if (io->state == IO_S_CLOSING)
+        drop_in(io);
     if (io->state == IO_S_HANDSHAKE)
         handshake(io);
     if ((io->state == IO_S_PLAIN || io->state == IO_S_TLS) && !io->paused)
@@ -357,10 +391,19 @@ void io_close_flushed(struct io *io)
     io_soon(io);
 }
 
+void io_close_lingering(struct io *io)
+{
+    if (io == NULL || io->state >= IO_S_CLOSING)
+        return;
+    io->lingers = !io->eof && !io->breaks && lingering < IO_LINGERING_MAX;
+    lingering += io->lingers;
+    io_close_flushed(io);
+}
+
 void io_break(struct io *io)
 {
     struct linger now = {1, 0};
-    io->ended = true;
+    io->ended = io->breaks = true;
     setsockopt(io->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 

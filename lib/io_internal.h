@@ -35,6 +35,9 @@ struct io {
     size_t pending_write; /* bytes SSL_write must be called with again */
     unsigned depth;
     bool paused, eof, ending, ended, want_write;
+    bool breaks;         /* closing is to be a reset */
+    bool lingers, drops; /* closing: the peer's end is waited for; and what it says is dropped */
+    size_t dropped;
     bool dry;      /* TLS: the last read took all there was; the loop tells of more */
     size_t high;   /* mark of the output, in bytes */
     bool unsaid;   /* it failed outside of any frame, and the owner is to hear of it */

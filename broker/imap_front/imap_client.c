@@ -11,7 +11,7 @@ void imap_client_free(struct imap_client *c, bool flushed)
 {
     front_tls_end(&c->tls);
     if (flushed)
-        io_close_flushed(c->io);
+        io_close_lingering(c->io);
     else
         io_close(c->io);
     broker_stream_free(c->stream);

@@ -10,7 +10,7 @@ void smtp_client_free(struct smtp_client *c, bool flushed)
 {
     front_tls_end(&c->tls);
     if (flushed)
-        io_close_flushed(c->io);
+        io_close_lingering(c->io);
     else
         io_close(c->io);
     broker_stream_free(c->stream);

@@ -26,7 +26,7 @@ struct ssh_agent_client {
 static void client_free(struct ssh_agent_client *c, bool flushed)
 {
     if (flushed)
-        io_close_flushed(c->io);
+        io_close_lingering(c->io);
     else
         io_close(c->io);
     broker_stream_free(c->stream);

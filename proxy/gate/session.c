@@ -44,7 +44,7 @@ void session_close(struct session *s, const char *why UNUSED)
     s->shared = NULL;
     if (s->io && io_ssl(s->io))
         SSL_set_app_data(io_ssl(s->io), NULL);
-    io_close_flushed(s->io);
+    io_close_lingering(s->io);
     struct gate *g = s->gate;
     LIST_REMOVE(s, link);
     meter_down(METER_SESSIONS_OPEN);
@@ -412,8 +412,7 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
             return;
         }
         if (session_destination(s) < 0) {
-            struct linger now = {1, 0}; /* a reset: a refusal, not an empty reply */
-            setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+            io_break(s->io); /* a reset: a refusal, not an empty reply */
             session_close(s, "refused by its destination");
             return;
         }

@@ -66,7 +66,7 @@ void http1_client_close(struct http1_client *c)
     if (c == NULL || c->freed)
         return;
     if (c->body.kind == BODY_TUNNEL && c->state == C_BODY)
-        io_close_flushed(c->io); /* a last close frame goes out */
+        io_close_lingering(c->io); /* a last close frame arrives */
     else
         io_close(c->io);
     set_state(c, C_DEAD);

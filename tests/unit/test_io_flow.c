@@ -392,6 +392,85 @@ static void test_flushed(void)
     CU_ASSERT_EQUAL(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 0);
 }
 
+static bool nothing_waits(void)
+{
+    return event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0;
+}
+
+/* Last words arrive although what the peer sends meanwhile is read by nobody; who closes there and
+ * then resets the connection (TCP and local sockets alike), and the words with it. */
+static void test_lingering(void)
+{
+    struct end a, b;
+    open_pair(&a, &b, 4096, 4096);
+    io_pause(b.io);
+    CU_ASSERT_EQUAL(io_write(a.io, "unread", 6), 0);
+    turn(5);
+    CU_ASSERT_EQUAL(io_write(b.io, "bye", 3), 0);
+    io_close_lingering(b.io);
+    b.io = NULL;
+    turn(20);
+    CU_ASSERT(a.got == 3 && a.eof == 1 && a.error == 0);
+    CU_ASSERT_EQUAL(io_write(a.io, "more", 4), 0);
+    turn(20);
+    CU_ASSERT(a.error == 0 && !nothing_waits());
+    close_pair(&a, &b);
+    turn(20);
+    CU_ASSERT(nothing_waits());
+}
+
+/* Who has ended already, or is to see a reset, is not waited for. */
+static void test_no_lingering(void)
+{
+    struct end a, b;
+    for (unsigned i = 0; i < 2; i++) {
+        open_pair(&a, &b, 4096, 4096);
+        if (i == 0)
+            io_end(a.io);
+        turn(20);
+        if (i == 1)
+            io_break(b.io);
+        io_close_lingering(b.io);
+        b.io = NULL;
+        io_pause(a.io);
+        turn(5);
+        CU_ASSERT(nothing_waits());
+        io_close(a.io);
+        turn(5);
+    }
+}
+
+/* No peer keeps a stream by going on, or by saying nothing for ever; and no more than 256 wait. */
+static void test_lingering_ends(void)
+{
+    enum { ALL = 260, AT_ONCE = 256 };
+    static char much[65536];
+    int fds[ALL][2];
+    unsigned ended = 0;
+    if (tls)
+        return; /* the same */
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds[0]), 0);
+    io_close_lingering(io_new(base, fds[0][1], 4096, 4096, true));
+    for (unsigned i = 0; i < 200 && send(fds[0][0], much, sizeof much, MSG_NOSIGNAL) >= 0; i++)
+        turn(10);
+    CU_ASSERT(nothing_waits());
+    close(fds[0][0]);
+    for (unsigned i = 0; i < ALL; i++) {
+        CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds[i]), 0);
+        io_close_lingering(io_new(base, fds[i][1], 4096, 4096, true));
+    }
+    turn(5);
+    for (unsigned i = 0; i < ALL; i++)
+        ended += send(fds[i][0], much, 1, MSG_NOSIGNAL) < 0;
+    CU_ASSERT_EQUAL(ended, ALL - AT_ONCE);
+    event_base_loop(base, 0); /* until nothing waits: each has its time */
+    CU_ASSERT(nothing_waits());
+    for (unsigned i = 0; i < ALL; i++) {
+        CU_ASSERT(send(fds[i][0], much, 1, MSG_NOSIGNAL) < 0);
+        close(fds[i][0]);
+    }
+}
+
 /* ---- handshakes ---- */
 
 /* The socket is full when the handshake wants to write: it goes on when there is room. */
@@ -535,6 +614,9 @@ static void add_common(CU_pSuite s)
     CU_add_test(s, "deadline", test_deadline);
     CU_add_test(s, "closed inside callbacks", test_close_inside);
     CU_add_test(s, "closed after flushing", test_flushed);
+    CU_add_test(s, "closed after the peer's end", test_lingering);
+    CU_add_test(s, "closed at once where nobody is waited for", test_no_lingering);
+    CU_add_test(s, "no peer is waited for without bounds", test_lingering_ends);
 }
 
 void tap_suites(void)

@@ -75,9 +75,8 @@ void index_file_close(struct index_file *f)
     f->fd = -1;
 }
 
-void index_file_times(char first[TIMESTAMP_MAX], char last[TIMESTAMP_MAX], struct slice line)
+void index_file_times(char first[TIMESTAMP_MAX], char last[TIMESTAMP_MAX], struct slice at)
 {
-    struct slice at = terms_value(line, ",\"received\":");
     if (at.n == 0 || at.n >= TIMESTAMP_MAX)
         return;
     if (first[0] == 0 || memcmp(at.p, first, at.n) < 0)

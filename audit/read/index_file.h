@@ -26,7 +26,8 @@ int index_file_put(struct index_file *f, const void *bytes, size_t n, struct err
 int index_file_finish(struct index_file *f, struct err *err); /* it is there now */
 void index_file_close(struct index_file *f); /* not finished: what was written is removed */
 
-/* The first and the last time at which one of the lines was received; "" before there is one. */
-void index_file_times(char first[TIMESTAMP_MAX], char last[TIMESTAMP_MAX], struct slice line);
+/* The first and the last time at which one of the lines was received, of which `at` is one more;
+ * "" before there is one. */
+void index_file_times(char first[TIMESTAMP_MAX], char last[TIMESTAMP_MAX], struct slice at);
 
 #endif

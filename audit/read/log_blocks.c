@@ -116,9 +116,9 @@ static void add_line(struct log_blocks *b, struct blocks_entry *e, struct slice 
         b->now = open_request_terms_put(b->begun, h.channel, h.counter);
     else if (h.kind == RECORD_COMPLETED || h.kind == RECORD_ABORTED)
         add_end(b, e, &h);
-    terms_line(line, add_term, b);
-    set_term(b, terms_hash("id", terms_value(line, ",\"id\":")));
-    index_file_times(e->first, e->last, line);
+    struct terms_marks marks = terms_line(line, add_term, b);
+    set_term(b, terms_hash("id", marks.id));
+    index_file_times(e->first, e->last, marks.received);
     ngrams_parts(line, part);
     ngrams_add(b->set, part[0]);
     ngrams_add(b->set, part[1]);

@@ -92,9 +92,9 @@ void log_index_line(struct log_index *x, struct slice line)
     if (render_parse(line, &h) < 0)
         return;
     x->kinds |= 1U << h.kind;
-    terms_line(line, add_term, x);
-    set(x, terms_hash("id", writer_of(terms_value(line, ",\"id\":"))));
-    index_file_times(x->first, x->last, line);
+    struct terms_marks marks = terms_line(line, add_term, x);
+    set(x, terms_hash("id", writer_of(marks.id)));
+    index_file_times(x->first, x->last, marks.received);
 }
 
 /* ---- files ---- */

@@ -66,29 +66,74 @@ static void give_host(struct slice authority, terms_fn fn, void *arg)
             fn(arg, terms_hash("host", (struct slice){host.p + i, host.n - i}), true);
 }
 
+/* The next field of a line, of which `rest` is left from the comma before it on (or the bracket).
+ * Values hold no quote, and no other brackets. */
+static bool next_field(struct slice *rest, struct slice *key, struct slice *value)
+{
+    const char *end = rest->p + rest->n, *p = rest->p + 2;
+    if (rest->n < 6 || rest->p[1] != '"')
+        return false;
+    const char *quote = memchr(p, '"', (size_t)(end - p));
+    if (quote == NULL || end - quote < 3 || quote[1] != ':')
+        return false;
+    *key = (struct slice){p, (size_t)(quote - p)};
+    p = quote + 2;
+    bool quoted = *p == '"';
+    p += quoted;
+    const char *to = p;
+    if (quoted)
+        to = memchr(p, '"', (size_t)(end - p));
+    else
+        while (to < end && *to != ',' && *to != '}')
+            to++;
+    if (to == NULL)
+        return false;
+    *value = (struct slice){p, (size_t)(to - p)};
+    to += quoted;
+    *rest = (struct slice){to, (size_t)(end - to)};
+    return true;
+}
+
 static const struct {
-    const char *key, *find;
+    struct slice key;
     bool of_request;
 } words[] = {
-    {"sandbox", ",\"sandbox\":", true},
-    {"policy", ",\"policy\":", true},
-    {"rule", ",\"rule\":", true},
-    {"method", ",\"method\":", true},
-    {"credential", ",\"credential\":", true},
-    {"code", ",\"code\":", false},
-    {"role", ",\"role\":", false},
-    {"status", ",\"status\":", false},
+    {SLICE_INIT("sandbox"), true}, {SLICE_INIT("policy"), true},     {SLICE_INIT("rule"), true},
+    {SLICE_INIT("method"), true},  {SLICE_INIT("credential"), true}, {SLICE_INIT("code"), false},
+    {SLICE_INIT("role"), false},   {SLICE_INIT("status"), false},
 };
 
-void terms_line(struct slice line, terms_fn fn, void *arg)
+static inline bool is(struct slice key, struct slice word)
 {
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        struct slice v = terms_value(line, words[i].find);
-        if (v.n)
-            fn(arg, terms_hash(words[i].key, v), words[i].of_request);
+    return key.n == word.n && memcmp(key.p, word.p, word.n) == 0;
+}
+
+static void give_word(struct slice key, struct slice value, terms_fn fn, void *arg)
+{
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (is(key, words[i].key)) {
+            fn(arg, terms_hash(words[i].key.p, value), words[i].of_request);
+            return;
+        }
+}
+
+struct terms_marks terms_line(struct slice line, terms_fn fn, void *arg)
+{
+    struct terms_marks found = {{"", 0}, {"", 0}};
+    struct slice key, value;
+    while (next_field(&line, &key, &value)) {
+        if (value.n == 0)
+            continue;
+        if (is(key, SLICE("authority")) || is(key, SLICE("target")))
+            give_host(value, fn, arg);
+        else if (is(key, SLICE("id")))
+            found.id = value;
+        else if (is(key, SLICE("received")))
+            found.received = value;
+        else
+            give_word(key, value, fn, arg);
     }
-    give_host(terms_value(line, ",\"authority\":"), fn, arg);
-    give_host(terms_value(line, ",\"target\":"), fn, arg);
+    return found;
 }
 
 static void want(uint64_t *list, size_t *n, const char *key, const char *value)

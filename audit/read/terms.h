@@ -14,9 +14,13 @@ uint64_t terms_sum(uint64_t h, const void *bytes, size_t n); /* FNV-1a, going on
 uint64_t terms_hash(const char *key, struct slice value);
 /* The value of a key (",\"sandbox\":") in a line; n is 0 when there is none. */
 struct slice terms_value(struct slice line, const char *key);
+/* What an index takes of a line beside its terms; empty where there is none. */
+struct terms_marks {
+    struct slice id, received;
+};
 /* All of a line but its id and times. A host gives itself, with its port, and each domain above it
  * with a leading dot. */
-void terms_line(struct slice line, terms_fn fn, void *arg);
+struct terms_marks terms_line(struct slice line, terms_fn fn, void *arg);
 /* ASCII lower case, cut at TERMS_HOST_MAX. */
 struct slice terms_lower(struct slice s, char to[TERMS_HOST_MAX]);
 /* What the log writes as it is given; other values are not looked up. */

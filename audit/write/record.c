@@ -107,24 +107,17 @@ void record_init(struct record *r, enum record_kind kind, uint64_t counter)
     r->kind = kind;
     r->counter = counter;
     r->n = 0;
+    r->has = 0;
     r->cut = false;
 }
 
-static bool record_has(const struct record *r, enum record_field f)
-{
-    for (size_t at = 0; at + 3 <= r->n;) {
-        if (r->body[at] == f)
-            return true;
-        at += 3 + ((size_t)r->body[at + 1] << 8 | r->body[at + 2]);
-    }
-    return false;
-}
+_Static_assert(RF_FIELDS <= 64, "a bit each");
 
 void record_put(struct record *r, enum record_field f, struct slice v)
 {
     uint64_t number;
     bool is_number = record_field_is_number(f);
-    if (v.n == 0 || f <= 0 || f >= RF_FIELDS || record_has(r, f))
+    if (v.n == 0 || f <= 0 || f >= RF_FIELDS || (r->has >> f & 1))
         return;
     if (is_number && (slice_u64(v, INT64_MAX, &number) < 0 || (v.p[0] == '0' && v.n > 1)))
         return;
@@ -140,6 +133,7 @@ void record_put(struct record *r, enum record_field f, struct slice v)
         r->cut = true;
         n = max;
     }
+    r->has |= UINT64_C(1) << f;
     r->body[r->n] = (unsigned char)f;
     r->body[r->n + 1] = (unsigned char)(n >> 8);
     r->body[r->n + 2] = (unsigned char)n;

@@ -106,6 +106,7 @@ struct record {
     enum record_kind kind;
     uint64_t counter; /* 0: the journal gives the next one */
     size_t n;
+    uint64_t has; /* bits of the fields that are there */
     bool cut;
     unsigned char body[RECORD_MAX];
 };

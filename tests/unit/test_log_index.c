@@ -1,6 +1,8 @@
 /* The index of a closed file: it never hides what a query would find, and one that is damaged is
  * not believed. */
 #include "log_index.h"
+#include "render.h"
+#include "terms.h"
 #include "timestamp.h"
 #include "tap_main.h"
 
@@ -116,10 +118,67 @@ static void damaged(void)
     rmdir(folder);
 }
 
+struct seen {
+    size_t n;
+    uint64_t term[64];
+};
+
+static void see(void *arg, uint64_t term, bool of_request UNUSED)
+{
+    struct seen *s = arg;
+    s->term[s->n++ % ARRAY_LEN(s->term)] = term;
+}
+
+static bool was_seen(const struct seen *s, const char *key, struct slice value)
+{
+    uint64_t term = terms_hash(key, value);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->term[i] == term)
+            return true;
+    return false;
+}
+
+/* Whatever the values of a line are: each that is looked up by is found in it, and nothing that
+ * only looks like one within another. */
+static void every_field(void)
+{
+    static const char *const keys[] = {"rule", "method", "credential", "code", "status"};
+    static const char value[] = "a,b}{\":\"\\,\"code\":\"x\",\"authority\":\"evil.example\"";
+    struct record_view v = {.kind = RECORD_COMPLETED, .wall_ns = 1, .counter = 34, .cut = true};
+    struct render_source from = {12, "gate", "box,one", "p}"};
+    struct seen s = {0};
+    struct chain c;
+    struct buf line;
+    for (int f = 1; f < RF_FIELDS; f++)
+        v.field[f] = record_field_is_number((enum record_field)f) ? SLICE("207") : slice_str(value);
+    v.field[RF_AUTHORITY] = SLICE("API.example.com:8443");
+    v.field[RF_TARGET] = SLICE("udp 192.0.2.1:53");
+    chain_genesis(&c);
+    buf_init(&line, RENDER_LINE_MAX);
+    CU_ASSERT_EQUAL_FATAL(render_line(&line, &c, &v, &from, 99, 1), 0);
+    struct slice text = buf_slice(&line);
+    struct terms_marks marks = terms_line(text, see, &s);
+    CU_ASSERT(slice_eq_str(marks.id, "12-34") && slice_starts(marks.received, SLICE("1970-")));
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        char find[32];
+        snprintf(find, sizeof find, ",\"%s\":", keys[i]);
+        CU_ASSERT(was_seen(&s, keys[i], terms_value(text, find)));
+    }
+    CU_ASSERT(was_seen(&s, "status", SLICE("207")) && was_seen(&s, "role", SLICE("gate")));
+    CU_ASSERT(was_seen(&s, "sandbox", SLICE("box,one")) && was_seen(&s, "policy", SLICE("p}")));
+    CU_ASSERT(was_seen(&s, "host", SLICE("api.example.com:8443")));
+    CU_ASSERT(was_seen(&s, "host", SLICE("api.example.com")) &&
+              was_seen(&s, "host", SLICE(".example.com")));
+    CU_ASSERT_FALSE(was_seen(&s, "host", SLICE("evil.example")));
+    CU_ASSERT_FALSE(was_seen(&s, "code", SLICE("x")));
+    buf_free(&line);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("index", NULL, NULL);
     CU_add_test(s, "what is there is found", finds);
     CU_add_test(s, "what is not there is passed over", excludes);
     CU_add_test(s, "a damaged index is not believed", damaged);
+    CU_add_test(s, "each field of a line, whatever stands in others", every_field);
 }

@@ -33,19 +33,41 @@ static void set(unsigned char *bits, uint32_t at)
     bits[at / 8] |= (unsigned char)(1U << at % 8);
 }
 
+static inline unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* The pieces that end in byte i, but for those of one byte. */
+static inline void set_at(unsigned char *bits, uint64_t w, size_t i)
+{
+    if (i >= 1)
+        set(bits, position(w, 2));
+    if (i >= 2)
+        set(bits, position(w, 3));
+    if (i >= 4)
+        set(bits, position(w, 5));
+}
+
+/* Every byte of the log comes here: of its few dozen different bytes each is set once a text. */
 void ngrams_add(unsigned char bits[NGRAM_BITS / 8], struct slice text)
 {
+    bool there[256] = {false};
     uint64_t w = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        w = w << 8 | (unsigned char)ascii_lower(text.p[i]);
-        set(bits, position(w, 1));
-        if (i >= 1)
-            set(bits, position(w, 2));
-        if (i >= 2)
-            set(bits, position(w, 3));
-        if (i >= 4)
-            set(bits, position(w, 5));
+    size_t i = 0;
+    for (; i < text.n && i < 4; i++) {
+        w = w << 8 | lower(text.p[i]);
+        there[w & 0xff] = true;
+        set_at(bits, w, i);
     }
+    for (; i < text.n; i++) {
+        w = w << 8 | lower(text.p[i]);
+        there[w & 0xff] = true;
+        set_at(bits, w, 4);
+    }
+    for (unsigned c = 0; c < ARRAY_LEN(there); c++)
+        if (there[c])
+            set(bits, position(c, 1));
 }
 
 size_t ngrams_wanted(struct slice text, uint32_t at[NGRAMS_WANTED])

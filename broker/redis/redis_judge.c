@@ -98,6 +98,22 @@ static bool reads_only(unsigned classes)
     return classes & REDIS_READ || !(classes & (REDIS_NAMED | REDIS_SCRIPTING));
 }
 
+/* ---- words ---- */
+
+/* A server ends a word where a C string ends, so what stands behind a byte 0 does not count. One
+ * that is too long to be read could be any. */
+static bool could_be(const struct slice *argument, const char *word)
+{
+    ssize_t end = argument ? slice_find(*argument, 0) : -1;
+    return argument == NULL ||
+           slice_ieq_str((struct slice){argument->p, end < 0 ? argument->n : (size_t)end}, word);
+}
+
+static bool is_plain(const struct slice *argument)
+{
+    return argument && slice_find(*argument, 0) < 0;
+}
+
 /* ---- keys ---- */
 
 /* They begin at an argument, or behind their number. */
@@ -162,15 +178,15 @@ static const char *keys_begin(struct redis_judged *j)
     return why;
 }
 
-/* A keyword that is there twice could be either. */
+/* A keyword that is there twice could be either; one with a byte 0 is none to some. */
 static const char *key_argument(struct redis_judged *j, size_t of, int i,
                                 const struct slice *argument)
 {
     const struct redis_keys *k = &j->command->keys[of];
     struct redis_span *s = &j->keys[of];
     const char *why = NULL;
-    bool word = k->keyword && argument && slice_ieq_str(*argument, k->keyword);
-    if (word && (!s->looking || i < k->begin))
+    bool word = k->keyword && could_be(argument, k->keyword);
+    if (word && (!s->looking || i < k->begin || !is_plain(argument)))
         return unfound;
     if (word) {
         s->looking = false;
@@ -208,8 +224,7 @@ static const char *database_argument(const struct redis_judged *j, int i,
                        number == j->terms->database
                    ? NULL
                    : other_database;
-    return is(j, "copy") && i >= 3 && argument && slice_ieq_str(*argument, "db") ? other_database
-                                                                                 : NULL;
+    return is(j, "copy") && i >= 3 && could_be(argument, "db") ? other_database : NULL;
 }
 
 /* ---- what shows a password ---- */
@@ -224,8 +239,8 @@ static const char *parameter_argument(const struct slice *argument)
     size_t n = 0;
     if (argument == NULL)
         return shows;
-    while (n < argument->n && strchr("*?[\\", argument->p[n]) == NULL)
-        n++;
+    while (n < argument->n && argument->p[n] && strchr("*?[\\", argument->p[n]) == NULL)
+        n++; /* of one with a byte 0 servers read what is before it */
     struct slice begin = {argument->p, n};
     for (size_t i = 0; i < ARRAY_LEN(passwords); i++) {
         struct slice name = slice_str(passwords[i]);

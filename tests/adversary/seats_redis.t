@@ -107,6 +107,8 @@ def front(t, bed):
             ("a key that is longer than is held", OWN, (("MSET", "job:" + "x" * 100000, "v", "other", "mine"), ("PING",))),
             ("a parameter that holds a password", OWN, (("CONFIG", "GET", "requirepass"), ("PING",))),
             ("a key that its rule has not, beside one that it has", OWN, (("MGET", "job:1", "other"), ("PING",))),
+            ("a key behind a keyword with a byte 0 at its end", OWN, (("XREAD", b"STREAMS\0", "other", "0"), ("PING",))),
+            ("another database, behind a word with a byte 0", OWN, (("COPY", "job:1", "job:2", b"DB\0", "0"), ("PING",))),
             ("another database", OWN, (("SELECT", "0"), ("GET", "kept"), ("PING",)))):
         got = f.ask_for(host, *commands)
         said = got[1] if got and got[0] == seat_broker.OPENED else b""

@@ -3,6 +3,7 @@
 commands that a rule does not leave to a session never reach the server."""
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -267,12 +268,45 @@ def keyed(t, d, server):
            ["PUBLISH", "other", "x"], ["CLIENT", "TRACKING", "ON", "BCAST"], ["BITOP", "AND", "job:b", "other"],
            ["GEORADIUS", "job:g", "0", "0", "1", "m", "STORE", "other"], ["GEORADIUS", "job:g", "0", "0", "1", "m", "STORE", "STORE", "other"],
            ["OBJECT", "ENCODING", "other"], ["SDIFFSTORE", "job:d", "other"], ["LMPOP", "2", "job:none", "other", "LEFT"],
+           # a server ends a word where a C string ends
+           ["XREAD", "STREAMS\0", "other", "0"], ["XREAD", "COUNT", "1", "streams\0x", "other", "0"], ["XREAD", "STREAMS\0" + "x" * 70000, "other", "0"],
+           ["XREADGROUP", "GROUP", "g", "c", "STREAMS\0", "other", ">"], ["GEORADIUS", "job:g", "0", "0", "1", "m", "STORE\0", "other"],
+           ["GEORADIUS", "job:g", "0", "0", "1", "m", "STORE", "job:d", "StoreDist\0x", "other"], ["COPY", "job:1", "job:5", "DB\0", "0"],
            ["MEMORY", "USAGE", "other"], ["INFO"], ["PUBSUB", "CHANNELS"], ["WATCH", "other"], ["TOUCH", "job:1", "other"])
     said = raw(box, *bad)
     t.eq([c for c, s in zip(bad, said) if not refused(s)], [], "and others, wherever a command has them")
     t.eq(sorted(server.call("KEYS", "*", database=2)), sorted(b"job:%s" % k for k in (b"1", b"2", b"3", b"4", b"s", b"z", b"u", b"b")),
          "all is in the rule's database, under its names")
     t.eq(server.call("DBSIZE"), 0, "and nothing in another")
+    box.close()
+
+
+def agrees(t, d, server):
+    """Commands made at random: whatever passes has no key that the server, asked to hold the same patterns, finds and refuses."""
+    seed = int(os.environ.get("TEST_SEED", random.randrange(1 << 31)))
+    dice = random.Random(seed)
+    server.call("ACL", "SETUSER", "keyed", "on", ">" + PASSWORD, "~job:*", "&job:*", "+@all")
+    plain = ["job:1", "job:2", "other", "0", "1", "2", "m", "g", ">", "LIMIT", "COUNT", "BY"]
+    words = ["STREAMS", "STORE", "STOREDIST", "DB", "GROUP"]
+    words += [w + "\0" for w in words] + [w.lower() + "\0x" for w in words]
+    quiet = {"quit", "hello", "auth", "wait", "multi", "exec", "discard", "reset"}
+
+    def made(name, arity, of):
+        n = abs(arity) - len(name.split("|"))
+        return name.split("|") + [dice.choice(of) for _ in range(n + (dice.randrange(4) if arity < 0 else 0))]
+    commands = []
+    for name, (arity, classes, keys) in table().items():
+        if name in quiet or name == "client|reply" or classes & {"NAMED", "NEVER", "PUBSUB", "CONTAINER"}:
+            continue
+        worded = '{"' in keys or name == "copy"
+        if worded or "BLOCKING" not in classes:
+            commands += [made(name, arity, ["job:1", "other", "0"] + words if worded else plain + words) for _ in range(400 if worded else 6)]
+    dice.shuffle(commands)
+    box = durward.Sandbox(d)
+    said = raw(box, *commands)
+    passed = [(c, s) for c, s in zip(commands, said) if not refused(s)]
+    t.ok(len(passed) > 100 and said[-1][0] != "end", "%d of %d commands pass (seed %d)" % (len(passed), len(commands), seed), str(said[-1]))
+    t.eq([c for c, s in passed if s[0] == "-" and s[1].startswith("NOPERM")][:3], [], "and the server finds no other key in them")
     box.close()
 
 
@@ -390,10 +424,13 @@ def main(t):
     for name, rule, run in (("read", allow(access="read-only"), read_only),
                             ("keys", allow("redis", keys=["job:*"], database=2), keyed),
                             ("crowd", allow("redis", keys=["job:*"], database=2), crowd),
+                            ("agrees", allow("redis", keys=["job:*"]), agrees),
                             ("named", allow(commands=["config|get", "@read", "h*", "!hdel"]), named),
                             ("drivers", allow(), drivers),
                             ("caps", allow(megabytes=1, seconds=4), capped)):
         other = bed(t, name, [rule], server)
+        if name == "agrees":
+            other.secrets["app"] = {"redis_login": {"user": "keyed", "password": "app_password"}}
         t.part(run, t, other, server)
     t.part(told, t, server)
     t.part(wrong, t, server)

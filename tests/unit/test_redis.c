@@ -325,6 +325,15 @@ static void test_patterns(void)
 
 /* ---- what a rule leaves ---- */
 
+/* "a^b" is a, a byte 0 and b. */
+static struct slice with_zeros(char *word)
+{
+    struct slice s = slice_str(word);
+    for (char *p = word; (p = strchr(p, '^')) != NULL; p++)
+        *p = 0;
+    return s;
+}
+
 /* Words with blanks between; "~" is an argument that was too long to be read whole. */
 static void judge_words(struct redis_judged *j, const struct redis_terms *t, const char *words)
 {
@@ -338,8 +347,9 @@ static void judge_words(struct redis_judged *j, const struct redis_terms *t, con
         next = strchr(word, ' ');
         if (next)
             *next++ = 0;
-        struct slice said = slice_str(word);
-        redis_judge_argument(j, i++, strcmp(word, "~") == 0 ? NULL : &said);
+        bool is_long = strcmp(word, "~") == 0;
+        struct slice said = with_zeros(word);
+        redis_judge_argument(j, i++, is_long ? NULL : &said);
         if (j->settled) /* so it stays, whatever comes */
             CU_ASSERT(j->why == NULL && !j->login);
     }
@@ -493,6 +503,10 @@ static void test_passwords(void)
                                       "CONFIG GET primary*",
                                       "CONFIG GET save tls-key-file*",
                                       "CONFIG GET ~",
+                                      "CONFIG GET requirepass^",
+                                      "CONFIG GET requirepass^42",
+                                      "CONFIG GET require*^",
+                                      "CONFIG GET save RequirePass^*",
                                       "ACL LIST",
                                       "ACL GETUSER app"};
     ROWS(&t, good, bad);
@@ -522,6 +536,7 @@ static void test_settled(void)
     CU_ASSERT_EQUAL(settles(&script, "EVAL x 0"), 1);
     CU_ASSERT_EQUAL(settles(&script, "CONFIG GET x"), 0);
     CU_ASSERT_PTR_NULL(judge(&two, "COPY a ~"));
+    CU_ASSERT_PTR_NOT_NULL(judge(&two, "COPY a b ~ 1")); /* which may begin with DB and a byte 0 */
     CU_ASSERT_PTR_NOT_NULL(judge(&two, "SELECT ~"));
 }
 
@@ -537,7 +552,10 @@ static void test_keys(void)
                                        "ZUNION 2 one job:1 WITHSCORES",
                                        "UNSUBSCRIBE",
                                        "BLPOP one job:1 0",
-                                       "ZUNION 0 x"};
+                                       "ZUNION 0 x",
+                                       "GET job:^STREAMS",
+                                       "XREAD STREAMS job:^ 0",
+                                       "GEORADIUS one 0 0 1 m STORE job:^"};
     static const char *const bad[] = {"GET job",
                                       "GET two",
                                       "MSET job:1 x two x",
@@ -561,6 +579,18 @@ static void test_keys(void)
                                       "INFO",
                                       "BITOP AND one two",
                                       "GEORADIUS one 0 0 1 m STORE two",
+                                      "GEORADIUS one 0 0 1 m STORE^ two",
+                                      "GEORADIUS one 0 0 1 m STORE one storedist^x two",
+                                      "GEORADIUS one 0 0 1 m STORE one STORE^x two",
+                                      "GEORADIUS one 0 0 1 m ~ two",
+                                      "GEORADIUSBYMEMBER one m 1 m StoreDist^ two",
+                                      "XREAD STREAMS^ two 0",
+                                      "XREAD STREAMS^ one 0",
+                                      "XREAD COUNT 1 streams^x two 0",
+                                      "XREAD ~ two 0",
+                                      "XREAD STREAMS^ two STREAMS one 0 0",
+                                      "XREADGROUP GROUP g c STREAMS^ two >",
+                                      "XREADGROUP GROUP g c ~ two >",
                                       "ZUNIONSTORE two 1 one",
                                       "WATCH two"};
     ROWS(&t, good, bad);
@@ -575,11 +605,15 @@ static void test_database(void)
     static const char *const scripts[] = {"EVAL x 0", "EVALSHA_RO x 0", "FCALL x 0",
                                           "SCRIPT LOAD x"};
     static const char *const none[] = {"nothing"};
-    static const char *const good[] = {"SELECT 2", "COPY a b", "COPY db b", "SET db 1"};
-    static const char *const bad[] = {"SELECT 1",   "SELECT +2",     "SELECT",
-                                      "MOVE a 1",   "COPY a b DB 2", "COPY a b REPLACE db 1",
-                                      "SWAPDB 0 2", "EVAL x 0",      "EVALSHA_RO x 0",
-                                      "FCALL x 0",  "SCRIPT LOAD x"};
+    static const char *const good[] = {"SELECT 2", "COPY a b",   "COPY db b",
+                                       "SET db 1", "COPY db^ b", "COPY a b REPLACE"};
+    static const char *const bad[] = {"SELECT 1",       "SELECT +2",
+                                      "SELECT",         "MOVE a 1",
+                                      "COPY a b DB 2",  "COPY a b REPLACE db 1",
+                                      "COPY a b DB^ 1", "COPY a b REPLACE db^x 1",
+                                      "SELECT 2^",      "SWAPDB 0 2",
+                                      "EVAL x 0",       "EVALSHA_RO x 0",
+                                      "FCALL x 0",      "SCRIPT LOAD x"};
     ROWS(&t, good, bad);
     ROWS(&any, scripts, none); /* in a script SELECT is a command as any */
 }

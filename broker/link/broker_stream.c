@@ -51,6 +51,7 @@ static void drop_kept(struct broker_stream *s)
     struct kept_packet *k;
     while ((k = STAILQ_FIRST(&s->kept)) != NULL) {
         STAILQ_REMOVE_HEAD(&s->kept, link);
+        explicit_bzero(k->bytes, k->n);
         free(k);
     }
 }
@@ -63,6 +64,7 @@ static void destroy(struct broker_stream *s)
             event_free(all[i]);
     drop_kept(s);
     close(s->fd);
+    explicit_bzero(s->packet, sizeof s->packet);
     free(s);
 }
 
@@ -161,6 +163,7 @@ static void hand_on_kept(struct broker_stream *s)
         struct kept_packet *k = STAILQ_FIRST(&s->kept);
         STAILQ_REMOVE_HEAD(&s->kept, link);
         more = hand_on(s, k->bytes, k->n);
+        explicit_bzero(k->bytes, k->n);
         free(k);
     }
     if (more)

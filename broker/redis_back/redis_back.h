@@ -51,9 +51,10 @@ struct redis_session {
     struct broker_stream *stream;
     struct resp_commands commands; /* the front's */
     struct redis_judged judged;
-    bool word;       /* the front's own, in the place of what it has refused */
-    struct buf down; /* for the front */
-    bool up_end;     /* the front has no more to say */
+    bool word;        /* the front's own, in the place of what it has refused */
+    struct buf down;  /* for the front */
+    bool up_end;      /* the front has no more to say, */
+    bool server_gone; /* nor has the server */
     uint64_t n_commands;
     struct {
         const struct redis_command *command;

@@ -170,6 +170,13 @@ static int read_server(struct redis_session *s)
     return 0;
 }
 
+/* The server is gone, and all that it said is with the front. */
+static void over(struct redis_session *s)
+{
+    if (broker_stream_send(s->stream, BROKER_END, SLICE("")) > 0) /* else once there is room */
+        redis_session_end(s, RECORD_COMPLETED, "ok", "the server closed the connection");
+}
+
 static void turn(struct redis_session *s)
 {
     if (s->state == SESSION_ANSWER || s->state == SESSION_SELECTING) {
@@ -189,6 +196,10 @@ static void turn(struct redis_session *s)
             return;
         }
     } while (buf_len(io_in(s->link.io)) > 0);
+    if (s->server_gone) {
+        over(s);
+        return;
+    }
     io_resume(s->link.io);
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
 }
@@ -213,11 +224,13 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
     default:
         break;
     }
-    const char *why = ev == IO_ERROR ? io_why(io) : "the server closed the connection";
-    if (running && ev == IO_EOF)
-        end_soon(s, RECORD_COMPLETED, "ok", why); /* as after QUIT */
-    else
-        redis_carry_stop(s, "upstream_closed", why);
+    if (running && ev == IO_EOF) { /* as after QUIT */
+        s->server_gone = true;
+        turn(s);
+        return;
+    }
+    redis_carry_stop(s, "upstream_closed",
+                     ev == IO_ERROR ? io_why(io) : "the server closed the connection");
 }
 
 void redis_carry_begin(struct redis_session *s)
@@ -291,6 +304,8 @@ static int on_lie(struct redis_session *s)
 int redis_carry_up(void *session, struct slice bytes)
 {
     struct redis_session *s = session;
+    if (s->server_gone)
+        return 0; /* nobody hears it */
     while (bytes.n > 0) {
         enum resp_event e = resp_commands_read(&s->commands, &bytes);
         if (e == RESP_VIOLATION || (e != RESP_MORE && judge_again(s, e) < 0))

@@ -95,6 +95,13 @@ def encrypted(t, box, d, server):
     t.ok(status == 0 and "GET" in out and "rror" not in err, "redis-benchmark --tls", out[-300:], err)
 
 
+def leaving(t, box, d, server):
+    """A client that says QUIT gets all replies to what it said before."""
+    server.call("SET", "long", "x" * 400000)
+    came = box.py("redis_quit.py", HOST, "long", "40", timeout=60)
+    t.eq([c for c in came if c != [400016, "+OK\r\n"]], [], "replies that are on their way when the server closes")
+
+
 def guessed(t, box, d, server):
     """Nothing that the server says back tells a sandbox which of its guesses at the password is right, and what says the
     password or a hash of it is refused."""
@@ -415,6 +422,7 @@ def main(t):
     t.part(scan.scan_front, t, d, "redis-front", HOST, scanner)
     t.part(strict, t, box, d, server)
     t.part(encrypted, t, box, d, server)
+    t.part(leaving, t, box, d, server)
     t.part(large, t, box, d, server)
     t.part(guessed, t, box, d, server)
     t.part(records, t, d)

@@ -79,6 +79,8 @@ static int back_load(void *self, struct msg *m, struct msg *ready UNUSED, struct
     secret_unref(secret_alloc(1)); /* what secret memory needs is tried before the filter */
     if (!b->journal || !b->dial || !b->secrets || !b->approvals || load_policy(b, &told) < 0)
         return err_set(err, ERR_INTERNAL, "no memory, or a policy that does not compile");
+    b->requests = (struct quota){.total = BACK_REQUESTS_MAX, .each = BACK_REQUESTS_OF_ONE};
+    LIST_INIT(&b->requests.owners);
     journal_lost_to(b->journal, b->parent);
     dial_client_lost_to(b->dial, b->parent);
     secret_client_lost_to(b->secrets, b->parent);

@@ -9,10 +9,16 @@
 #include "journal.h"
 #include "policy.h"
 #include "proc.h"
+#include "quota.h"
 #include "request_limits.h"
 #include "secret_client.h"
 
 #include <openssl/ssl.h>
+
+enum {
+    BACK_REQUESTS_MAX = 512,    /* of a policy, */
+    BACK_REQUESTS_OF_ONE = 128, /* of one sandbox, and never more than are left for all others */
+};
 
 struct back;
 struct event_base;
@@ -50,6 +56,7 @@ struct back {
     struct policy *policy;
     uint32_t generation;
     struct limits limits;
+    struct quota requests; /* under way, by sandbox */
     char name[65];
     size_t n_fronts;
     void *self;

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void set_closed(struct back_request *r)
 {
@@ -29,11 +30,29 @@ void back_request_init(struct back_request *r, struct back *b, const struct back
     buf_init_wiped(&r->held, BROKER_PACKET_MAX);
 }
 
+int back_request_begin(struct back_request *r, struct back *b, const struct back_asked *asked,
+                       const struct broker_stream_ops *stream_ops,
+                       const struct back_request_ops *ops, void *arg)
+{
+    if (quota_take(&b->requests, &r->place, slice_str(asked->sandbox), 1) != QUOTA_TAKEN) {
+        close(asked->fd);
+        return -1;
+    }
+    struct broker_stream *stream = broker_stream_new(b->base, asked->fd, stream_ops, arg);
+    if (stream == NULL) {
+        quota_leave(&r->place);
+        return -1;
+    }
+    back_request_init(r, b, asked, stream, ops, arg);
+    return 0;
+}
+
 void back_request_free(struct back_request *r, const char *code)
 {
     pending_approval_cancel(r->approving);
     budget_client_free(r->budget);
     quota_leave(&r->lease);
+    quota_leave(&r->place);
     journal_cancel(r->wait, code);
     policy_free(r->policy);
     buf_free(&r->held);

@@ -36,7 +36,7 @@ struct back_request {
     void *arg;
     struct authority at;
     char sandbox[65];
-    struct broker_stream *stream; /* its owner's */
+    struct broker_stream *stream; /* its owner's, who frees it */
     struct policy *policy;        /* whose rule it is; a reference */
     const struct rule *rule;
     uint64_t counter; /* of its records */
@@ -45,14 +45,19 @@ struct back_request {
     char approval[PENDING_APPROVAL_WHO_MAX + 16]; /* "approved by ..."; "": nobody was asked */
     struct pending_approval *approving;
     struct budget_client *budget;
-    struct quota_part lease;
+    struct quota_part lease, place;
     struct journal_wait *wait;
     struct buf held;              /* of a packet, until budgets leave room for it */
     bool waiting, paused, closed; /* it is not admitted; its owner reads no packets; it may not */
     uint64_t n_up, n_down;
 };
 
-/* No packet of the stream's is read before it is admitted. */
+/* A place for it, and its stream, of which no packet is read before it is admitted; what init does,
+ * too. Takes asked->fd. -1: its sandbox has as many as it may have, or memory is out. */
+int back_request_begin(struct back_request *r, struct back *b, const struct back_asked *asked,
+                       const struct broker_stream_ops *stream_ops,
+                       const struct back_request_ops *ops, void *arg);
+/* One that has its stream, and no place of this kind. */
 void back_request_init(struct back_request *r, struct back *b, const struct back_asked *asked,
                        struct broker_stream *stream, const struct back_request_ops *ops, void *arg);
 /* What waits is given up. The record of its end is written before. */

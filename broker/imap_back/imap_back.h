@@ -15,9 +15,7 @@
 #include <sys/queue.h>
 
 enum {
-    IMAP_SESSIONS_MAX = 512,    /* of a policy, */
-    IMAP_SESSIONS_OF_ONE = 128, /* of one sandbox */
-    IMAP_LOGIN_SECONDS = 60,    /* from the connection to the first command */
+    IMAP_LOGIN_SECONDS = 60, /* from the connection to the first command */
     IMAP_IO = BACK_LINK_IO,
     IMAP_WRITTEN_MAX = IMAP_OUT_MAX + 2 * BROKER_PACKET_MAX,
     IMAP_DOWN_MAX = 4 * IMAP_IO,
@@ -26,7 +24,6 @@ enum {
 
 struct imap_back {
     struct back *back;
-    size_t n_sessions;
     LIST_HEAD(, imap_session) sessions;
 };
 

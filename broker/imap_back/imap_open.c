@@ -48,7 +48,6 @@ static void session_free(struct imap_session *s, const char *code)
     if (s->gone)
         *s->gone = true;
     LIST_REMOVE(s, entry);
-    s->of->n_sessions--;
     free(s);
 }
 
@@ -125,33 +124,20 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
 
 /* ---- from the front ---- */
 
-static size_t sessions_of(const struct imap_back *of, const char *sandbox)
-{
-    const struct imap_session *s;
-    size_t n = 0;
-    LIST_FOREACH(s, &of->sessions, entry)
-    n += strcmp(s->request.sandbox, sandbox) == 0;
-    return n;
-}
-
 /* Takes the stream. NULL: no room. */
 static struct imap_session *session_new(struct imap_back *of, const struct back_asked *asked)
 {
-    struct imap_session *s =
-        of->n_sessions < IMAP_SESSIONS_MAX && sessions_of(of, asked->sandbox) < IMAP_SESSIONS_OF_ONE
-            ? calloc(1, sizeof *s)
-            : NULL;
+    struct imap_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         close(asked->fd);
         return NULL;
     }
-    s->stream = broker_stream_new(of->back->base, asked->fd, &imap_carry_ops, s);
-    if (s->stream == NULL) {
+    if (back_request_begin(&s->request, of->back, asked, &imap_carry_ops, &request_ops, s) < 0) {
         free(s);
         return NULL;
     }
     s->of = of;
-    back_request_init(&s->request, of->back, asked, s->stream, &request_ops, s);
+    s->stream = s->request.stream;
     imap_command_init(&s->command);
     imap_responses_init(&s->responses);
     buf_init_wiped(&s->said, IMAP_OUT_MAX + BROKER_PACKET_MAX);
@@ -160,7 +146,6 @@ static struct imap_session *session_new(struct imap_back *of, const struct back_
     buf_init_wiped(&s->down, IMAP_DOWN_MAX);
     buf_init_wiped(&s->status, IMAP_SAID_MAX + 64);
     LIST_INSERT_HEAD(&of->sessions, s, entry);
-    of->n_sessions++;
     return s;
 }
 

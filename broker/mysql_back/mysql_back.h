@@ -12,8 +12,6 @@
 #include <sys/queue.h>
 
 enum {
-    MYSQL_SESSIONS_MAX = 512,    /* of a policy, */
-    MYSQL_SESSIONS_OF_ONE = 128, /* of one sandbox */
     MYSQL_IO = BACK_LINK_IO,
     MYSQL_DOWN_MAX = 2 * MYSQL_IO + MYSQL_WHOLE_MAX,
     MYSQL_PRINTS = 64, /* fingerprints of a session that are on record */
@@ -21,7 +19,6 @@ enum {
 
 struct mysql_back {
     struct back *back;
-    size_t n_sessions;
     LIST_HEAD(, mysql_session) sessions;
 };
 

@@ -15,9 +15,7 @@
 #include <sys/queue.h>
 
 enum {
-    POSTGRES_SESSIONS_MAX = 512,    /* of a policy, */
-    POSTGRES_SESSIONS_OF_ONE = 128, /* of one sandbox */
-    POSTGRES_LOGIN_SECONDS = 30,    /* from the connection to the first statement */
+    POSTGRES_LOGIN_SECONDS = 30, /* from the connection to the first statement */
     POSTGRES_IO = BACK_LINK_IO,
     POSTGRES_DOWN_MAX = POSTGRES_IO + POSTGRES_WHOLE_MAX + 4096,
     POSTGRES_PRINTS = 64, /* fingerprints of a session that are on record */
@@ -26,7 +24,6 @@ enum {
 
 struct postgres_back {
     struct back *back;
-    size_t n_sessions;
     LIST_HEAD(, postgres_session) sessions;
 };
 

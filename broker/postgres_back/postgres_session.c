@@ -49,7 +49,6 @@ static void session_free(struct postgres_session *s, const char *code)
     buf_free(&s->settings);
     buf_free(&s->down);
     LIST_REMOVE(s, entry);
-    s->of->n_sessions--;
     free(s);
 }
 
@@ -134,39 +133,26 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
 
 /* ---- from the front ---- */
 
-static size_t sessions_of(const struct postgres_back *of, const char *sandbox)
-{
-    const struct postgres_session *s;
-    size_t n = 0;
-    LIST_FOREACH(s, &of->sessions, entry)
-    n += strcmp(s->request.sandbox, sandbox) == 0;
-    return n;
-}
-
 /* Takes the stream. NULL: no room. */
 static struct postgres_session *session_new(struct postgres_back *of,
                                             const struct back_asked *asked)
 {
-    struct postgres_session *s = of->n_sessions < POSTGRES_SESSIONS_MAX &&
-                                         sessions_of(of, asked->sandbox) < POSTGRES_SESSIONS_OF_ONE
-                                     ? calloc(1, sizeof *s)
-                                     : NULL;
+    struct postgres_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         close(asked->fd);
         return NULL;
     }
-    s->stream = broker_stream_new(of->back->base, asked->fd, &postgres_carry_ops, s);
-    if (s->stream == NULL) {
+    if (back_request_begin(&s->request, of->back, asked, &postgres_carry_ops, &request_ops, s) <
+        0) {
         free(s);
         return NULL;
     }
     s->of = of;
-    back_request_init(&s->request, of->back, asked, s->stream, &request_ops, s);
+    s->stream = s->request.stream;
     buf_init(&s->settings, POSTGRES_STARTUP_MAX);
     buf_init_wiped(&s->down, POSTGRES_DOWN_MAX);
     postgres_reader_init(&s->reader, POSTGRES_SERVER, POSTGRES_LOGIN);
     LIST_INSERT_HEAD(&of->sessions, s, entry);
-    of->n_sessions++;
     return s;
 }
 

@@ -12,9 +12,7 @@
 #include <sys/queue.h>
 
 enum {
-    REDIS_SESSIONS_MAX = 512,    /* of a policy, */
-    REDIS_SESSIONS_OF_ONE = 128, /* of one sandbox */
-    REDIS_LOGIN_SECONDS = 30,    /* from the connection to the first command */
+    REDIS_LOGIN_SECONDS = 30, /* from the connection to the first command */
     REDIS_IO = BACK_LINK_IO,
     REDIS_WRITTEN_MAX = RESP_HELD_MAX + 2 * BROKER_PACKET_MAX, /* what becomes of a packet */
     REDIS_USER_MAX = 255,
@@ -25,7 +23,6 @@ enum {
 
 struct redis_back {
     struct back *back;
-    size_t n_sessions;
     LIST_HEAD(, redis_session) sessions;
 };
 

@@ -44,7 +44,6 @@ static void session_free(struct redis_session *s, const char *code)
         event_free(s->clock);
     buf_free(&s->down);
     LIST_REMOVE(s, entry);
-    s->of->n_sessions--;
     free(s);
 }
 
@@ -124,37 +123,23 @@ static void on_login(void *arg, struct secret *value, const struct err *err)
 
 /* ---- from the front ---- */
 
-static size_t sessions_of(const struct redis_back *of, const char *sandbox)
-{
-    const struct redis_session *s;
-    size_t n = 0;
-    LIST_FOREACH(s, &of->sessions, entry)
-    n += strcmp(s->request.sandbox, sandbox) == 0;
-    return n;
-}
-
 /* Takes the stream. NULL: no room. */
 static struct redis_session *session_new(struct redis_back *of, const struct back_asked *asked)
 {
-    struct redis_session *s = of->n_sessions < REDIS_SESSIONS_MAX &&
-                                      sessions_of(of, asked->sandbox) < REDIS_SESSIONS_OF_ONE
-                                  ? calloc(1, sizeof *s)
-                                  : NULL;
+    struct redis_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         close(asked->fd);
         return NULL;
     }
-    s->stream = broker_stream_new(of->back->base, asked->fd, &redis_carry_ops, s);
-    if (s->stream == NULL) {
+    if (back_request_begin(&s->request, of->back, asked, &redis_carry_ops, &request_ops, s) < 0) {
         free(s);
         return NULL;
     }
     s->of = of;
-    back_request_init(&s->request, of->back, asked, s->stream, &request_ops, s);
+    s->stream = s->request.stream;
     resp_commands_init(&s->commands);
     buf_init_wiped(&s->down, REDIS_DOWN_MAX);
     LIST_INSERT_HEAD(&of->sessions, s, entry);
-    of->n_sessions++;
     return s;
 }
 

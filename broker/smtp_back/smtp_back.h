@@ -15,17 +15,14 @@
 #include <sys/queue.h>
 
 enum {
-    SMTP_SESSIONS_MAX = 512,    /* of a policy, */
-    SMTP_SESSIONS_OF_ONE = 128, /* of one sandbox */
-    SMTP_LOGIN_SECONDS = 60,    /* from the connection to the message's text */
-    SMTP_END_SECONDS = 300,     /* for the answer to it (RFC 5321, 4.5.3.2.6) */
+    SMTP_LOGIN_SECONDS = 60, /* from the connection to the message's text */
+    SMTP_END_SECONDS = 300,  /* for the answer to it (RFC 5321, 4.5.3.2.6) */
     SMTP_IO = BACK_LINK_IO,
     SMTP_WRITTEN_MAX = 2 * BROKER_PACKET_MAX, /* what becomes of a packet: all of it dots */
 };
 
 struct smtp_back {
     struct back *back;
-    size_t n_sessions;
     LIST_HEAD(, smtp_session) sessions;
 };
 

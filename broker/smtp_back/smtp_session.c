@@ -40,7 +40,6 @@ static void session_free(struct smtp_session *s, const char *code)
     broker_stream_free(s->stream);
     free(s->said);
     LIST_REMOVE(s, entry);
-    s->of->n_sessions--;
     free(s);
 }
 
@@ -128,20 +127,8 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
 
 /* ---- from the front ---- */
 
-static size_t sessions_of(const struct smtp_back *of, const char *sandbox)
+static struct smtp_session *session_alloc(const struct back_asked *asked)
 {
-    const struct smtp_session *s;
-    size_t n = 0;
-    LIST_FOREACH(s, &of->sessions, entry)
-    n += strcmp(s->request.sandbox, sandbox) == 0;
-    return n;
-}
-
-static struct smtp_session *session_alloc(struct smtp_back *of, const struct back_asked *asked)
-{
-    if (of->n_sessions >= SMTP_SESSIONS_MAX ||
-        sessions_of(of, asked->sandbox) >= SMTP_SESSIONS_OF_ONE)
-        return NULL;
     struct smtp_session *s = calloc(1, sizeof *s);
     if (s && (s->said = malloc(asked->facts.n + 1)) == NULL) {
         free(s);
@@ -153,24 +140,22 @@ static struct smtp_session *session_alloc(struct smtp_back *of, const struct bac
 /* Takes the stream. NULL: no room. */
 static struct smtp_session *session_new(struct smtp_back *of, const struct back_asked *asked)
 {
-    struct smtp_session *s = session_alloc(of, asked);
+    struct smtp_session *s = session_alloc(asked);
     if (s == NULL) {
         close(asked->fd);
         return NULL;
     }
-    s->stream = broker_stream_new(of->back->base, asked->fd, &smtp_talk_ops, s);
-    if (s->stream == NULL) {
+    if (back_request_begin(&s->request, of->back, asked, &smtp_talk_ops, &request_ops, s) < 0) {
         free(s->said);
         free(s);
         return NULL;
     }
     s->of = of;
+    s->stream = s->request.stream;
     memcpy(s->said, asked->facts.p, asked->facts.n);
     bool read = smtp_facts_read((struct slice){s->said, asked->facts.n}, &s->facts) == 0;
     ASSERT(read); /* as it was before */
-    back_request_init(&s->request, of->back, asked, s->stream, &request_ops, s);
     LIST_INSERT_HEAD(&of->sessions, s, entry);
-    of->n_sessions++;
     return s;
 }
 

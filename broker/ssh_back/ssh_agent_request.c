@@ -13,8 +13,8 @@
 struct ssh_agent_request {
     struct ssh_back *of;
     struct back_request request; /* of a signature */
+    struct quota_part place;
     bool signs;
-    char sandbox[65];
     struct broker_stream *stream;
     struct buf facts; /* as they came; what points into them: */
     struct ssh_agent_facts asked;
@@ -35,11 +35,11 @@ static void request_free(struct ssh_agent_request *q, const char *code)
     if (q->signs)
         back_request_free(&q->request, code);
     policy_free(q->policy);
+    quota_leave(&q->place);
     broker_stream_free(q->stream);
     buf_free(&q->facts);
     buf_free(&q->list);
     LIST_REMOVE(q, link);
-    q->of->n_agent_requests--;
     free(q);
 }
 
@@ -263,38 +263,26 @@ static void on_closed(void *arg)
 static const struct broker_stream_ops stream_ops = {
     .packet = on_packet, .writable = on_writable, .closed = on_closed};
 
-static size_t requests_of(const struct ssh_back *of, const char *sandbox)
-{
-    const struct ssh_agent_request *q;
-    size_t n = 0;
-    LIST_FOREACH(q, &of->agent_requests, link)
-    n += strcmp(q->sandbox, sandbox) == 0;
-    return n;
-}
-
 /* Takes the stream, also where there is no room (NULL). */
 static struct ssh_agent_request *request_new(struct ssh_back *of, const struct back_asked *asked)
 {
-    struct ssh_agent_request *q =
-        of->n_agent_requests < SSH_AGENT_REQUESTS_MAX &&
-                requests_of(of, asked->sandbox) < SSH_AGENT_REQUESTS_OF_ONE
-            ? calloc(1, sizeof *q)
-            : NULL;
-    if (q == NULL) {
+    struct ssh_agent_request *q = calloc(1, sizeof *q);
+    if (q == NULL ||
+        quota_take(&of->agents, &q->place, slice_str(asked->sandbox), 1) != QUOTA_TAKEN) {
+        free(q);
         close(asked->fd);
         return NULL;
     }
     q->stream = broker_stream_new(of->back->base, asked->fd, &stream_ops, q);
     if (q->stream == NULL) {
+        quota_leave(&q->place);
         free(q);
         return NULL;
     }
     q->of = of;
-    snprintf(q->sandbox, sizeof q->sandbox, "%s", asked->sandbox);
     buf_init(&q->facts, SSH_AGENT_FACTS_MAX);
     buf_init(&q->list, BROKER_PACKET_MAX - 4);
     LIST_INSERT_HEAD(&of->agent_requests, q, link);
-    of->n_agent_requests++;
     return q;
 }
 

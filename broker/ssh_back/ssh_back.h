@@ -14,8 +14,6 @@
 #include <time.h>
 
 enum {
-    SSH_REQUESTS_MAX = 512,       /* of a policy, */
-    SSH_REQUESTS_OF_ONE = 128,    /* of one sandbox */
     SSH_PUSH_TOTAL = 128 << 20,   /* of pushes that are held until they are decided, */
     SSH_PUSH_EACH = 32 << 20,     /* of one sandbox */
     SSH_AGENT_REQUESTS_MAX = 256, /* of the agents of a policy's sandboxes, */
@@ -30,11 +28,10 @@ struct ssh_request;
 
 struct ssh_back {
     struct back *back;
-    size_t n_requests;
     struct quota pushes;
     LIST_HEAD(, ssh_request) requests;
     uint64_t tickets; /* of sessions of sftp that wait for others' renames */
-    size_t n_agent_requests;
+    struct quota agents;
     LIST_HEAD(, ssh_agent_request) agent_requests;
 };
 

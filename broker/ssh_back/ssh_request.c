@@ -45,7 +45,6 @@ static void request_free(struct ssh_request *q, const char *code)
     buf_free(&q->in);
     buf_free(&q->out);
     LIST_REMOVE(q, link);
-    q->of->n_requests--;
     free(q);
 }
 
@@ -287,40 +286,26 @@ void ssh_request_turn(void *request, bool late)
 
 /* ---- from the front ---- */
 
-static size_t requests_of(const struct ssh_back *of, const char *sandbox)
-{
-    const struct ssh_request *q;
-    size_t n = 0;
-    LIST_FOREACH(q, &of->requests, link)
-    n += strcmp(q->request.sandbox, sandbox) == 0;
-    return n;
-}
-
 /* Takes the stream, also where there is no room (NULL). */
 static struct ssh_request *request_new(struct ssh_back *of, const struct back_asked *asked)
 {
-    struct ssh_request *q =
-        of->n_requests < SSH_REQUESTS_MAX && requests_of(of, asked->sandbox) < SSH_REQUESTS_OF_ONE
-            ? calloc(1, sizeof *q)
-            : NULL;
+    struct ssh_request *q = calloc(1, sizeof *q);
     if (q == NULL) {
         close(asked->fd);
         return NULL;
     }
-    q->stream = broker_stream_new(of->back->base, asked->fd, &ssh_carry_ops, q);
-    if (q->stream == NULL) {
+    if (back_request_begin(&q->request, of->back, asked, &ssh_carry_ops, &request_ops, q) < 0) {
         free(q);
         return NULL;
     }
     q->of = of;
-    back_request_init(&q->request, of->back, asked, q->stream, &request_ops, q);
+    q->stream = q->request.stream;
     q->agent.fd = q->agent.theirs = -1;
     buf_init(&q->in, BROKER_PACKET_MAX);
     buf_init(&q->out, BROKER_PACKET_MAX);
     buf_init(&q->agent.public, 4096);
     buf_init(&q->agent.signature, 4096);
     LIST_INSERT_HEAD(&of->requests, q, link);
-    of->n_requests++;
     return q;
 }
 

@@ -300,7 +300,7 @@ def bounded(t, d, server):
 
 def crowds(t, d, server):
     """As many connections as a sandbox may have, and sessions as a policy's sandboxes may have together, at a
-    server that says nothing."""
+    server that says nothing: never so many that none are left for another sandbox."""
     silent = socket.create_server(("127.0.0.1", 0))
     silent.listen(1024)
     t.cleanup(silent.close)
@@ -319,13 +319,15 @@ def crowds(t, d, server):
         threads[-1].start()
         if i == 0:
             t.eq(len(d.wait_records(128, "admitted", 30)), 128, "128 sessions of a sandbox")
-    t.eq(len(d.wait_records(512, "admitted", 40)), 512, "512 sessions of a policy")
+    held = tap.wait_for(lambda: all(calls.sh(box, "test -e /tmp/held")[0] == 0 for box in boxes[:4]), 60, 0.2)
+    n = len(d.kinds("admitted"))
+    t.ok(held and 400 < n < 512, "four sandboxes that take what they get do not have all 512", str(n))
     status, out = calls.sh(boxes[4], program + "1 2>&1")
-    t.eq(out.split(), [b"0", b"broker_gone"], "the next sandbox's is refused")
+    t.eq(out.split(), [b"1", b"held"], "the next sandbox has a session")
     for box, thread in zip(boxes, threads):
         calls.sh(box, "touch /tmp/enough")
         thread.join()
-    t.eq([out.split()[:2] for _, out in got.values()], [[b"128", b"closed"]] * 4, "a sandbox's 129th connection is closed")
+    t.eq(got[0][1].split()[:2], [b"128", b"closed"], "a sandbox's 129th connection is closed")
     d.stop()
 
 

@@ -1,6 +1,6 @@
 """MySQL's protocol by hand. With a host: each line is a statement in hexadecimal, sent by a query and prepared; prints
 "refused" for each, or what came; with "latin1" behind it in that character set. With a count behind it: opens that many sessions at a server that says nothing,
-prints how many stood and what became of the next, and holds them until there is /tmp/enough. With "tls" behind it: a wish
+prints how many stood and what became of the next, says so by /tmp/held, and holds them until there is /tmp/enough. With "tls" behind it: a wish
 for TLS and what follows in one piece, TLS or a login in clear; prints what comes first for each."""
 import json
 import os
@@ -87,7 +87,9 @@ def crowd(host, count):
             word = "broker_gone" if b"broker_gone" in said else "closed" if not said else repr(said)
             held.pop()
     print(len(held), word, flush=True)
-    for _ in range(600 if count > 1 else 0):  # the others come meanwhile
+    if count > 1:
+        open("/tmp/held", "w").close()
+    for _ in range(1200 if count > 1 else 0):  # the others come meanwhile
         if os.path.exists("/tmp/enough"):
             break
         time.sleep(0.05)

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LLM_WHY_MAX = 112 };
+
 struct injection_call {
     struct llm_call asked;
     struct llm_reply *reply; /* NULL: there is none yet, or it is not read */
@@ -162,17 +164,44 @@ static const char *hides_usage(const struct injection *g, const struct llm_call 
     return http_head_find(&g->head, "x-goog-fieldmask") ? "x-goog-fieldmask" : NULL;
 }
 
+/* What asks for another price, in the body or in a field, or NULL. */
+static const char *asks_dear(const struct injection *g, const struct llm_call *asked)
+{
+    static const char *const names[] = {"x-amzn-bedrock-service-tier",
+                                        "x-amzn-bedrock-performanceconfig-latency",
+                                        "x-vertex-ai-llm-shared-request-type"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct field *f = http_head_find(&g->head, names[i]);
+        if (f && (http_head_count(&g->head, names[i]) > 1 || !llm_price_is_plain(f->value)))
+            return names[i];
+    }
+    return asked->dear;
+}
+
+/* Why it may not go where tokens or money have a budget, or NULL. */
+static const char *uncountable(const struct injection *g, const struct llm_call *asked,
+                               char text[LLM_WHY_MAX])
+{
+    const char *hides = is_metered(g) ? hides_usage(g, asked) : NULL,
+               *dear = injection_llm_counts(g, true) ? asks_dear(g, asked) : NULL;
+    if (hides == NULL && dear == NULL)
+        return NULL;
+    snprintf(text, LLM_WHY_MAX,
+             hides ? "tokens have a budget here, and %s hides what is taken"
+                   : "money has a budget here, and %s sets another price",
+             hides ? hides : dear);
+    return text;
+}
+
 bool injection_llm_take(struct injection *g, const struct llm_call *asked)
 {
     struct slice which;
-    char text[96], name[64];
+    char text[LLM_WHY_MAX], name[64];
     if (asked->form == LLM_NONE) {
         const char *bad = injection_llm_barred(g, false);
         return bad ? (injection_deny(g, 403, "llm", bad), false) : true;
     }
-    const char *hides = is_metered(g) ? hides_usage(g, asked) : NULL;
-    if (hides) {
-        snprintf(text, sizeof text, "tokens have a budget here, and %s hides what is taken", hides);
+    if (uncountable(g, asked, text)) {
         injection_deny(g, 403, "llm", text);
         return false;
     }

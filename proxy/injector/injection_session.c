@@ -227,6 +227,11 @@ static const char *ask(struct injection_session *s, const struct llm_call *call,
                  "tokens have a budget here, and %s hides what is taken", call->hides);
         return "llm";
     }
+    if (call->dear && injection_llm_counts(s->g, true)) {
+        snprintf(s->detail, sizeof s->detail, "money has a budget here, and %s sets another price",
+                 call->dear);
+        return "llm";
+    }
     if (old) { /* that is the one that is asked for now */
         budget_client_took(old->budget, 0, 0);
         answer_free(old);

@@ -79,6 +79,7 @@ struct llm_call {
     unsigned tools;                  /* offered */
     bool streamed, max_said;
     const char *hides; /* what keeps its reply from saying what it took; NULL: nothing */
+    const char *dear;  /* what asks for another price than its models'; NULL: nothing */
     uint64_t max;  /* tokens of an answer, asked for; not max_said: some servers do not read it */
     uint64_t many; /* answers */
     uint64_t estimate; /* tokens of what is sent, by its length */

@@ -29,6 +29,8 @@ static const struct {
     {LLM_API_AZURE, "/openai/v1/embeddings", NULL, LLM_EMBEDDINGS, false},
     {LLM_API_AZURE, "/openai/v1/responses", NULL, LLM_RESPONSES, false},
     {LLM_API_AZURE, "/openai/responses", NULL, LLM_RESPONSES, false},
+    {LLM_API_AZURE, "/openai/v1/responses/compact", NULL, LLM_RESPONSES, false},
+    {LLM_API_AZURE, "/openai/responses/compact", NULL, LLM_RESPONSES, false},
     {LLM_API_AZURE, "/models/chat/completions", NULL, LLM_CHAT, false},
     {LLM_API_AZURE, "/models/embeddings", NULL, LLM_EMBEDDINGS, false},
     {LLM_API_GEMINI, "/openai/chat/completions", NULL, LLM_CHAT, false},
@@ -39,6 +41,7 @@ static const struct {
     {LLM_API_OPENAI | LLM_API_OLLAMA, "/completions", NULL, LLM_CHAT, false},
     {LLM_API_OPENAI | LLM_API_OLLAMA, "/embeddings", NULL, LLM_EMBEDDINGS, false},
     {LLM_API_OPENAI, "/responses", NULL, LLM_RESPONSES, false},
+    {LLM_API_OPENAI, "/responses/compact", NULL, LLM_RESPONSES, false},
     {LLM_API_OPENAI, "/responses/input_tokens", NULL, LLM_RESPONSES, true},
     {LLM_API_ANTHROPIC | LLM_API_OLLAMA, "/messages", NULL, LLM_MESSAGES, false},
     {LLM_API_ANTHROPIC, "/messages/count_tokens", NULL, LLM_MESSAGES, true},
@@ -60,14 +63,13 @@ static const struct {
 /* What the body of each form says where. holders: members that hold the maxima, or "" for the body
  * itself; every name of a maximum is looked for in each. */
 static const struct llm_keys {
-    const char *model, *others; /* others: a list of models that may answer instead */
+    const char *model; /* NULL: it stands in the path */
     const char *stream;
     bool streams; /* where nothing is said */
     const char *tools, *in_tools;
     const char *holders[2], *max[2], *many[2];
 } keys[LLM_FORMS] = {
     [LLM_CHAT] = {"model",
-                  "models",
                   "stream",
                   false,
                   "tools",
@@ -75,20 +77,12 @@ static const struct llm_keys {
                   {"", NULL},
                   {"max_tokens", "max_completion_tokens"},
                   {"n", "best_of"}},
-    [LLM_EMBEDDINGS] = {"model", NULL, NULL, false, NULL, NULL, {NULL}, {NULL}, {NULL}},
-    [LLM_RESPONSES] = {"model",
-                       "models",
-                       "stream",
-                       false,
-                       "tools",
-                       NULL,
-                       {"", NULL},
-                       {"max_output_tokens", NULL},
-                       {NULL}},
+    [LLM_EMBEDDINGS] = {"model", NULL, false, NULL, NULL, {NULL}, {NULL}, {NULL}},
+    [LLM_RESPONSES] =
+        {"model", "stream", false, "tools", NULL, {"", NULL}, {"max_output_tokens", NULL}, {NULL}},
     [LLM_MESSAGES] =
-        {"model", NULL, "stream", false, "tools", NULL, {"", NULL}, {"max_tokens", NULL}, {NULL}},
+        {"model", "stream", false, "tools", NULL, {"", NULL}, {"max_tokens", NULL}, {NULL}},
     [LLM_GEMINI] = {NULL,
-                    NULL,
                     NULL,
                     false,
                     "tools",
@@ -98,22 +92,14 @@ static const struct llm_keys {
                     {"candidateCount", "candidate_count"}},
     [LLM_CONVERSE] = {NULL,
                       NULL,
-                      NULL,
                       false,
                       "toolConfig",
                       "tools",
                       {"inferenceConfig", NULL},
                       {"maxTokens", NULL},
                       {NULL}},
-    [LLM_OLLAMA] = {"model",
-                    NULL,
-                    "stream",
-                    true,
-                    "tools",
-                    NULL,
-                    {"options", NULL},
-                    {"num_predict", NULL},
-                    {NULL}},
+    [LLM_OLLAMA] =
+        {"model", "stream", true, "tools", NULL, {"options", NULL}, {"num_predict", NULL}, {NULL}},
 };
 
 bool llm_is_limited(const struct llm_rules *r)
@@ -206,10 +192,22 @@ enum inspect_answer llm_doubt(const struct llm_reading *r, const char *key)
 
 /* ---- models ---- */
 
+static bool is_named(const char *models, const char *name)
+{
+    for (size_t n = 0; *models; models += n + (models[n] != 0)) {
+        n = strcspn(models, "\n");
+        if (strlen(name) == n && memcmp(models, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 enum inspect_answer llm_add_model(const struct llm_reading *r, const char *name)
 {
     char *to = r->call->models;
     size_t at = strlen(to), n = strlen(name);
+    if (n > 0 && is_named(to, name))
+        return INSPECT_PASS;
     if (n == 0 || n > LLM_MODEL_MAX || at + n + 1 > LLM_MODELS_MAX || strpbrk(name, "\r\n"))
         return llm_refuse(r, "a model of no such name", "");
     if (r->rules->by_model && !mcp_name_allowed(&r->rules->models, slice_str(name)))
@@ -246,28 +244,127 @@ enum inspect_answer llm_add_written_model(const struct llm_reading *r, struct sl
     return llm_add_model(r, name);
 }
 
+/* Members in which somebody speaks to a model, or describes what it may say or be given: what is
+ * named in there is nobody's choice. */
+static bool is_spoken(const char *key)
+{
+    static const char *const names[] = {"messages",
+                                        "input",
+                                        "prompt",
+                                        "system",
+                                        "instructions",
+                                        "contents",
+                                        "metadata",
+                                        "functions",
+                                        "response_format",
+                                        "text",
+                                        "systemInstruction",
+                                        "system_instruction",
+                                        "format",
+                                        "output_config",
+                                        "output_format",
+                                        "documents",
+                                        "input_schema",
+                                        "parameters",
+                                        "function",
+                                        "input_examples",
+                                        "responseSchema",
+                                        "response_schema"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(key, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The member by which a call asks to be served at another price than its models', or NULL. */
+static const char *dear_key(const char *key)
+{
+    static const struct {
+        const char *folded, *said;
+    } names[] = {{"service_tier", "service_tier"},
+                 {"servicetier", "serviceTier"},
+                 {"speed", "speed"},
+                 {"inference_geo", "inference_geo"},
+                 {"performanceconfig", "performanceConfig"}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (body_json_same(key, names[i].folded))
+            return names[i].said;
+    return NULL;
+}
+
+bool llm_price_is_plain(struct slice word)
+{
+    static const char *const words[] = {"auto",
+                                        "default",
+                                        "standard",
+                                        "standard_only",
+                                        "flex",
+                                        "global",
+                                        "service_tier_standard",
+                                        "service_tier_flex"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (slice_ieq_str(word, words[i]))
+            return true;
+    return false;
+}
+
+/* Amazon's have a mapping there, of one word. */
+static void note_price(const struct llm_reading *r, const char *key, const json_t *v)
+{
+    const char *dear = dear_key(key);
+    if (dear && json_is_string(v) && !llm_price_is_plain(slice_str(json_string_value(v))))
+        r->call->dear = dear;
+    for (void *it = dear ? json_object_iter((json_t *)(uintptr_t)v) : NULL; it;
+         it = json_object_iter_next((json_t *)(uintptr_t)v, it))
+        note_price(r, key, json_object_iter_value(it));
+}
+
+static bool names_others(const char *key)
+{
+    return body_json_same(key, "models") || body_json_same(key, "fallbacks");
+}
+
+/* One member, or what stands in it: of a router, of a plugin, of a tool that has a model of its own
+ * (for images, for advice), of what goes on to a provider. others: it names those that may answer
+ * instead, one, a list, or a mapping of what each is for; a mapping that has a `model` is one. The
+ * word that lets the provider choose ("default") is a name like any other. */
+static enum inspect_answer read_member(const struct llm_reading *r, const char *key,
+                                       const json_t *v, bool others)
+{
+    enum inspect_answer a = INSPECT_PASS;
+    if (!others && is_spoken(key))
+        return INSPECT_PASS;
+    note_price(r, key, v);
+    others = others || (r->keys->model && names_others(key));
+    if (others && json_object_get(v, "model"))
+        v = json_object_get(v, "model");
+    if (r->keys->model && json_is_string(v) && (others || body_json_same(key, "model")))
+        return others || strcmp(key, "model") == 0 ? llm_add_model(r, json_string_value(v))
+                                                   : llm_doubt(r, "model");
+    for (size_t i = 0; json_is_array(v) && a == INSPECT_PASS && i < json_array_size(v); i++)
+        a = read_member(r, others ? key : "", json_array_get(v, i), others);
+    for (void *it = json_object_iter((json_t *)(uintptr_t)v); it && a == INSPECT_PASS;
+         it = json_object_iter_next((json_t *)(uintptr_t)v, it))
+        a = read_member(r, others ? key : json_object_iter_key(it), json_object_iter_value(it),
+                        others);
+    return a;
+}
+
 static enum inspect_answer read_models(const struct llm_reading *r, const json_t *root)
 {
-    const char *names[] = {r->keys->model, r->keys->others};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const json_t *v = names[i] ? json_object_get(root, names[i]) : NULL;
-        if (names[i] && body_json_twisted(root, names[i]))
-            return llm_doubt(r, names[i]);
-        if (v == NULL || json_is_null(v))
-            continue;
-        bool list = i == 1 && json_is_array(v);
-        if (!list && (!json_is_string(v) || i == 1))
-            return llm_doubt(r, names[i]);
-        for (size_t k = 0; k < (list ? json_array_size(v) : 1); k++) {
-            const char *name = json_string_value(list ? json_array_get(v, k) : v);
-            enum inspect_answer a = name ? llm_add_model(r, name) : llm_doubt(r, names[i]);
-            if (a != INSPECT_PASS)
-                return a;
-        }
-    }
-    if (r->call->models[0] == 0 && r->rules->by_model)
-        return llm_refuse(r, "no model is named", "");
-    return INSPECT_PASS;
+    const char *name = r->keys->model;
+    const json_t *v = name ? json_object_get(root, name) : NULL;
+    enum inspect_answer a = INSPECT_PASS;
+    if (json_is_string(v)) /* before those in its place: the record has the first */
+        a = llm_add_model(r, json_string_value(v));
+    else if (v && !json_is_null(v))
+        a = llm_doubt(r, name);
+    bool named = r->call->models[0] || json_is_array(json_object_get(root, "models"));
+    if (a == INSPECT_PASS)
+        a = read_member(r, "", root, false);
+    return a != INSPECT_PASS || !r->rules->by_model || (named && r->call->models[0])
+               ? a
+               : llm_refuse(r, "no model is named", "");
 }
 
 /* ---- numbers ---- */

@@ -39,6 +39,8 @@ extern const char *const llm_api_names[LLM_APIS]; /* in the order of their bits 
  * model: its name, where it stands in the path, as it stands there, or empty. */
 enum llm_form llm_form_of(const struct llm_rules *r, struct slice path, bool *free,
                           struct slice *model);
+/* A word that asks for no other price than a model's: of a tier, a speed, a place. */
+bool llm_price_is_plain(struct slice word);
 /* The rule restricts calls, so that what cannot be read is refused. */
 bool llm_is_limited(const struct llm_rules *r);
 

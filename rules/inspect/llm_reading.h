@@ -19,7 +19,8 @@ struct llm_reading {
 /* Refusals: names and numbers, no other value. */
 enum inspect_answer llm_refuse(const struct llm_reading *r, const char *what, const char *which);
 enum inspect_answer llm_doubt(const struct llm_reading *r, const char *key);
-/* One more model that may answer; of a path or a query, as it stands there. */
+/* One more model that may answer, unless it is named already; of a path or a query, as it stands
+ * there. */
 enum inspect_answer llm_add_model(const struct llm_reading *r, const char *name);
 enum inspect_answer llm_add_written_model(const struct llm_reading *r, struct slice s);
 /* The largest of those said in this object. limitless: one of them says that there is none, as APIs

@@ -15,6 +15,10 @@ enum count {
     COUNT_OUT_MORE,
     COUNT_CACHED,
     COUNT_WRITTEN,
+    COUNT_EACH_IN, /* these are sums, over the steps that the call took */
+    COUNT_EACH_OUT,
+    COUNT_EACH_CACHED,
+    COUNT_EACH_WRITTEN,
     COUNTS
 };
 enum { AMAZON_HEAD = 12, AMAZON_MAX = 16 << 20, HEAD_KEPT = 8 };
@@ -42,6 +46,10 @@ static const struct place {
     {LLM_MESSAGES, "usage.output_tokens", COUNT_OUT, false},
     {LLM_MESSAGES, "usage.cache_read_input_tokens", COUNT_CACHED, false},
     {LLM_MESSAGES, "usage.cache_creation_input_tokens", COUNT_WRITTEN, false},
+    {LLM_MESSAGES, "usage.iterations..input_tokens", COUNT_EACH_IN, false},
+    {LLM_MESSAGES, "usage.iterations..output_tokens", COUNT_EACH_OUT, false},
+    {LLM_MESSAGES, "usage.iterations..cache_read_input_tokens", COUNT_EACH_CACHED, false},
+    {LLM_MESSAGES, "usage.iterations..cache_creation_input_tokens", COUNT_EACH_WRITTEN, false},
     {LLM_MESSAGES, "message.usage.input_tokens", COUNT_IN, true},
     {LLM_MESSAGES, "message.usage.output_tokens", COUNT_OUT, true},
     {LLM_MESSAGES, "message.usage.cache_read_input_tokens", COUNT_CACHED, true},
@@ -121,13 +129,15 @@ struct llm_reply {
 
 static void on_number(struct llm_reply *r, const struct place *p, struct slice text)
 {
-    uint64_t n;
-    if (slice_u64(text, UINT64_C(1) << 40, &n) < 0 || (r->now.has >> p->count & 1)) {
+    const uint64_t most = UINT64_C(1) << 40;
+    uint64_t n, before = p->count >= COUNT_EACH_IN ? r->now.n[p->count] : 0;
+    bool twice = p->count < COUNT_EACH_IN && (r->now.has >> p->count & 1);
+    if (twice || slice_u64(text, most - before, &n) < 0) {
         r->unreadable = true; /* no count of anything; or it is said twice */
         return;
     }
     r->now.has |= 1u << p->count;
-    r->now.n[p->count] = n;
+    r->now.n[p->count] = before + n;
     r->now.first = r->now.first || p->first;
     r->now.last = r->now.last || (!p->first && p->count == COUNT_OUT);
 }
@@ -418,6 +428,20 @@ static uint64_t seen(const struct llm_reply *r)
     return (quarter > r->events ? quarter : r->events) + unread;
 }
 
+/* Steps that the sums above them leave out: a conversation made shorter, another model's advice or
+ * attempt. */
+static void take_steps(const struct counts *c, struct llm_usage *u)
+{
+    uint64_t in = c->n[COUNT_EACH_IN] + c->n[COUNT_EACH_CACHED] + c->n[COUNT_EACH_WRITTEN];
+    if (in > u->in) {
+        u->in = in;
+        u->cached = c->n[COUNT_EACH_CACHED];
+        u->written = c->n[COUNT_EACH_WRITTEN];
+    }
+    if (c->n[COUNT_EACH_OUT] > u->out)
+        u->out = c->n[COUNT_EACH_OUT];
+}
+
 struct llm_usage llm_reply_usage(const struct llm_reply *r)
 {
     struct llm_usage u = {.known = false};
@@ -432,6 +456,7 @@ struct llm_usage llm_reply_usage(const struct llm_reply *r)
     u.written = c->n[COUNT_WRITTEN];
     u.in = c->n[COUNT_IN] + c->n[COUNT_IN_MORE] + (f->beside ? u.cached + u.written : 0);
     u.out = c->n[COUNT_OUT] + c->n[COUNT_OUT_MORE];
+    take_steps(c, &u);
     bool whole = r->closed || r->done || (f->is_last && c->last);
     u.known = !r->unreadable && whole && (in || (f->no_in && out)) &&
               (f->no_out || (out && c->last)) && u.cached + u.written <= u.in;

@@ -112,16 +112,6 @@ enum inspect_answer llm_session_begin(struct llm_session *s, const struct inspec
 
 /* ---- the client's events ---- */
 
-static bool is_known(const char *models, const char *name)
-{
-    for (size_t n = 0; *models; models += n + (models[n] != 0)) {
-        n = strcspn(models, "\n");
-        if (strlen(name) == n && memcmp(models, name, n) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Wherever a text of that name stands: of the session, of an answer, of who writes down audio. */
 static enum inspect_answer read_models(const struct llm_reading *r, const json_t *v)
 {
@@ -136,10 +126,8 @@ static enum inspect_answer read_models(const struct llm_reading *r, const json_t
                    *text = json_string_value(json_object_iter_value(it));
         if (text == NULL || !body_json_same(key, "model"))
             a = read_models(r, json_object_iter_value(it));
-        else if (strcmp(key, "model") != 0)
-            a = llm_doubt(r, "model");
-        else if (!is_known(r->call->models, text))
-            a = llm_add_model(r, text);
+        else
+            a = strcmp(key, "model") ? llm_doubt(r, "model") : llm_add_model(r, text);
     }
     return a;
 }

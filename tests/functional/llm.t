@@ -23,6 +23,7 @@ RULES = {
     "failing": {"llm": "openai", "budget": {"tokens": "2000/h"}},
     "cut": {"llm": "openai", "budget": {"tokens": "3000/h"}},
     "money": {"llm": "openai", "budget": {"cost": "0.01/h"}},
+    "dear": {"llm": "openai", "budget": {"cost": "0.01/h"}},
     "each": {"llm": "openai", "budget": {"tokens": "1500/h per sandbox"}},
     "seen": {"llm": "openai", "budget": {"tokens": "20000/h"}},
     "words": {"llm": "openai", "budget": {"tokens": "20000/h"}},
@@ -102,6 +103,8 @@ def limits(t, s, gate):
             ("too many tokens", 403, "llm", {"max_tokens": 101}),
             ("no maximum", 403, "llm", {"max_tokens": None}),
             ("another in its place", 403, "llm", {"max_tokens": 100, "models": ["o1"]}),
+            ("another where that refuses", 403, "llm", {"max_tokens": 100, "fallbacks": [{"model": "o1"}]}),
+            ("an allowed one where that refuses", 200, None, {"max_tokens": 100, "fallbacks": [{"model": "gpt-4o-mini"}]}),
             ("a model that is named in two ways", 400, "body_ambiguous", {"max_tokens": 100, "MODEL": "gpt-5"})):
         r = call(gate, "few", **body)
         t.eq((r.status, r.code), (status, code), what)
@@ -185,6 +188,25 @@ def hidden(t, s, gate):
     t.eq(call(gate, "deployed", "/openai/deployments/cheap/chat/completions", model="cheap").status, 200, "one that is allowed")
 
 
+def dear(t, s, gate):
+    """What a call costs beyond its model's price nobody knows: where money has a budget it is refused."""
+    field = "X-Vertex-AI-LLM-Shared-Request-Type: %s\r\n"
+    for what, name, passes, fields, body in (
+            ("a dearer tier", "dear", False, "", {"service_tier": "priority"}),
+            ("a faster answer", "dear", False, "", {"speed": "fast"}),
+            ("a dearer tier by a field", "dear", False, field % "priority", {}),
+            ("a plain one and a dearer one by a field", "dear", False, field % "standard" + field % "priority", {}),
+            ("one that the provider picks", "dear", False, "", {"fallbacks": "default"}),
+            ("a plain tier", "dear", True, field % "standard", {"service_tier": "flex", "max_tokens": 1}),
+            ("a dearer one, where tokens alone have a budget", "hidden", True, field % "priority", {"service_tier": "priority"})):
+        r = gate.get(HOST, "/" + name + CHAT, JSON + fields, "POST", body=json.dumps(dict({"model": "gpt-4o"}, **body)).encode())
+        t.eq((r.status, r.code), (200, None) if passes else (403, "llm"), what)
+        if not passes:
+            (record,) = s.d.wait_records(1, "denied", id=r.id)
+            t.ok(record.get("detail") in ("no price of default", "money has a budget here, and %s sets another price" % (
+                list(body) + ["x-vertex-ai-llm-shared-request-type"])[0]), "which its record says", str(record.get("detail")))
+
+
 def money(t, s, gate):
     r = call(gate, "money", model="other")
     t.eq((r.status, r.code), (403, "llm"), "a model without a price, where money has a budget")
@@ -248,7 +270,7 @@ def rules(t):
     gates = [s.gate(x, timeout=40) for x in at]
     a = api.Api(s.d.socket)
     for part, args in ((facts, (s, gates[0])), (limits, (s, gates[0])), (at_once, (s, gates)), (settled, (s, gates[0])),
-                       (seen, (s, gates[0])), (hidden, (s, gates[0])),
+                       (seen, (s, gates[0])), (hidden, (s, gates[0])), (dear, (s, gates[0])),
                        (money, (s, gates[0])), (each, (s, a, tokens)), (unread, (s, gates[0])), (whole, (s, small)),
                        (explained, (s,))):
         t.part(part, t, *args)

@@ -417,6 +417,12 @@ def by_events(t, w):
     s.close()
     end = w.ended("/few/v1/responses")
     t.eq([end.get(k) for k in ("code", "model", "tokens_in", "tokens_out")], ["llm", "gpt-realtime", 9, 4], "on record")
+    for name, what, more in (("few", "another in its place", {"fallbacks": [{"model": "gpt-5"}]}),
+                             ("money", "a dearer tier, where money has a budget", {"service_tier": "priority"})):
+        s = w.session(name, "", path="/v1/responses")
+        s.say(type="response.create", model="gpt-realtime", input="?", max_output_tokens=100, **more)
+        t.eq(s.done(), (1008, "llm"), what)
+        s.close()
 
 
 def library(t):

@@ -162,7 +162,9 @@ static void test_limits(void)
     refuses(some, chat, "{'model':'o1','model':'gpt-5'}", 400, "body_ambiguous", "");
     refuses(some, chat, "{'model':'o1','Model':'gpt-5'}", 400, "body_ambiguous", "model");
     refuses(some, chat, "{'model':['o1']}", 400, "body_ambiguous", "model");
-    refuses(some, chat, "{'model':'o1','models':'gpt-5'}", 400, "body_ambiguous", "models");
+    refuses(some, chat, "{'model':'o1','models':'gpt-5'}", 403, "llm", "model gpt-5");
+    refuses(some, chat, "{'model':'o1','models':{'a':'gpt-5'}}", 403, "llm", "model gpt-5");
+    refuses(some, chat, "{'models':[null]}", 403, "llm", "no model is named");
     refuses(some, chat, "{'model':'o1','stream':'yes'}", 400, "body_ambiguous", "stream");
     refuses(some, "/v1/completion", "{'model':'o1'}", 403, "llm",
             "no call to a model that the rule knows");
@@ -282,6 +284,98 @@ static void test_hides(void)
             "background");
     refuses("'llm':'openai'", path, "{'model':'m','Background':true}", 400, "body_ambiguous",
             "background");
+}
+
+/* Wherever a body names a model that may answer, but where it is spoken to one, or in a schema. */
+static void test_other_models(void)
+{
+    static const char some[] = "'llm':{'api':['openai','anthropic'],'models':['cheap*','image']}";
+    static const struct {
+        const char *path, *body, *refused;
+    } rows_of[] = {
+        {"/v1/messages", "'fallbacks':[{'model':'dear'}]", "model dear"},
+        {"/v1/messages", "'fallbacks':['cheap-2',{'model':'dear','max_tokens':9}]", "model dear"},
+        {"/v1/messages", "'fallbacks':'default'", "model default"},
+        {"/v1/messages", "'models':['dear']", "model dear"},
+        {"/v1/messages", "'tools':[{'type':'advisor_20260301','name':'a','model':'dear'}]",
+         "model dear"},
+        {"/v1/responses", "'tools':[{'type':'namespace','tools':[{'type':'x','model':'dear'}]}]",
+         "model dear"},
+        {"/v1/chat/completions", "'models':'dear'", "model dear"},
+        {"/v1/chat/completions", "'fallbacks':['dear']", "model dear"},
+        {"/v1/chat/completions", "'providerOptions':{'gateway':{'models':['dear']}}", "model dear"},
+        {"/v1/chat/completions", "'plugins':[{'id':'p','model':'dear'}]", "model dear"},
+        {"/v1/messages/count_tokens", "'fallbacks':[{'model':'dear'}]", "model dear"},
+        {"/v1/chat/completions", "'compound':{'models':{'reasoning':'dear'}}", "model dear"},
+        {"/v1/chat/completions", "'fallbacks':[{'cheap':['cheap-2','dear']}]", "model dear"},
+        {"/v1/messages", "'fallbacks':[{'model':'cheap-2','messages':'dear'}],'models':null", NULL},
+        {"/v1/responses", "'tools':[{'type':'image_generation','model':'image'}]", NULL},
+        {"/v1/messages", "'messages':[{'content':[{'type':'tool_use','input':{'model':'dear'}}]}]",
+         NULL},
+        {"/v1/messages",
+         "'tools':[{'name':'t','input_schema':{'properties':{'model':{'default':'dear'}}}}]", NULL},
+        {"/v1/chat/completions", "'metadata':{'model':'dear'},'response_format':{'model':'dear'}",
+         NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows_of); i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{'model':'cheap','max_tokens':9,%s}", rows_of[i].body);
+        if (rows_of[i].refused)
+            refuses(some, rows_of[i].path, body, 403, "llm", rows_of[i].refused);
+        else
+            CU_ASSERT_EQUAL(asks(some, rows_of[i].path, body).status, 0);
+    }
+    refuses(some, "/v1/messages", "{'model':'cheap','Fallbacks':['dear']}", 403, "llm",
+            "model dear");
+    refuses(some, "/v1/messages", "{'model':'cheap','x':{'Model':'dear'}}", 400, "body_ambiguous",
+            "model");
+    refuses(some, "/v1/messages", "{'model':'cheap','tools':[{'MODEL':'dear'}]}", 400,
+            "body_ambiguous", "model");
+    is_call("'llm':'anthropic'", "/v1/messages",
+            "{'fallbacks':[{'model':'b'},{'model':'a'}],'model':'a','max_tokens':5}", LLM_MESSAGES,
+            "a\nb", 0, false, 5);
+    is_call("'llm':'openai'", "/v1/responses/compact", "{'model':'m','input':[]}", LLM_RESPONSES,
+            "m", 0, false, 0);
+    is_call("'llm':'azure'", "/openai/v1/responses/compact", "{'model':'m'}", LLM_RESPONSES, "m", 0,
+            false, 0);
+}
+
+/* What is served at another price than its model's. */
+static void test_dear(void)
+{
+    static const struct {
+        const char *rule, *path, *body, *dear;
+    } rows_of[] = {
+        {"'llm':'openai'", "/v1/responses", "'service_tier':'priority'", "service_tier"},
+        {"'llm':'openai'", "/v1/responses", "'Service_Tier':'fast'", "service_tier"},
+        {"'llm':'openai'", "/v1/responses", "'service_tier':'flex'", NULL},
+        {"'llm':'openai'", "/v1/responses", "'service_tier':null", NULL},
+        {"'llm':'openai'", "/v1/chat/completions",
+         "'providerOptions':{'openai':{'serviceTier':'priority'}}", "serviceTier"},
+        {"'llm':'anthropic'", "/v1/messages", "'speed':'fast'", "speed"},
+        {"'llm':'anthropic'", "/v1/messages", "'speed':'standard','service_tier':'auto'", NULL},
+        {"'llm':'anthropic'", "/v1/messages", "'inference_geo':'us'", "inference_geo"},
+        {"'llm':'anthropic'", "/v1/messages", "'messages':[{'speed':'fast'}]", NULL},
+        {"'llm':'gemini'", "/v1/models/g:generateContent", "'serviceTier':'PRIORITY'",
+         "serviceTier"},
+        {"'llm':'gemini'", "/v1/models/g:generateContent",
+         "'generationConfig':{'responseSchema':{'properties':{'speed':{'type':'STRING'}}}}", NULL},
+        {"'llm':'bedrock'", "/model/m/converse", "'serviceTier':{'type':'priority'}",
+         "serviceTier"},
+        {"'llm':'bedrock'", "/model/m/converse", "'performanceConfig':{'latency':'optimized'}",
+         "performanceConfig"},
+        {"'llm':'bedrock'", "/model/m/converse", "'serviceTier':{'type':'default'}", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows_of); i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{'model':'m','max_tokens':9,%s}", rows_of[i].body);
+        const char *dear = asks(rows_of[i].rule, rows_of[i].path, body).call.dear;
+        if (!dear != !rows_of[i].dear)
+            printf("# %s: %s\n", rows_of[i].body, dear ? dear : "plain");
+        CU_ASSERT_EQUAL(!dear, !rows_of[i].dear);
+        if (dear && rows_of[i].dear)
+            CU_ASSERT_STRING_EQUAL(dear, rows_of[i].dear);
+    }
 }
 
 static void test_tools(void)
@@ -516,6 +610,12 @@ static void silent(enum llm_form form, const char *type, const char *text)
     "'prompt_tokens_details':{'cached_tokens':4,'audio_tokens':0},"                             \
     "'completion_tokens_details':{'reasoning_tokens':3}}}\n\ndata: [DONE]\n\n"
 
+/* A conversation that was made shorter on the way. */
+#define STEPS                                                                             \
+    "'input_tokens':23000,'output_tokens':1000,'iterations':[{'type':'compaction',"       \
+    "'input_tokens':180000,'output_tokens':3500},{'type':'message','input_tokens':23000," \
+    "'output_tokens':1000}]"
+
 #define MESSAGES_STREAM                                                                       \
     "event: message_start\ndata: {'type':'message_start','message':{'id':'m','usage':{"       \
     "'input_tokens':25,'cache_creation_input_tokens':7,'cache_read_input_tokens':100,"        \
@@ -550,6 +650,18 @@ static void test_replies(void)
          "'cache_creation_input_tokens':0,'output_tokens':6,'service_tier':'standard'}}",
          100, 90, 0, 6);
     says(LLM_MESSAGES, events, MESSAGES_STREAM, 132, 100, 7, 15);
+    says(LLM_MESSAGES, whole_json, "{'content':[],'usage':{" STEPS "}}", 203000, 0, 0, 4500);
+    says(LLM_MESSAGES, events,
+         "data: {'type':'message_start','message':{'usage':{'input_tokens':3,'output_tokens':1}}}"
+         "\n\ndata: {'type':'message_delta','usage':{" STEPS "}}\n\n",
+         203000, 0, 0, 4500);
+    says(LLM_MESSAGES, whole_json,
+         "{'usage':{'input_tokens':9,'output_tokens':1,'iterations':[{'input_tokens':4,"
+         "'cache_read_input_tokens':30,'cache_creation_input_tokens':7,'output_tokens':1},"
+         "{'input_tokens':5,'output_tokens':1}],'cache_read_input_tokens':2}}",
+         46, 30, 7, 2);
+    says(LLM_MESSAGES, whole_json, "{'usage':{'input_tokens':9,'output_tokens':8,'iterations':[]}}",
+         9, 0, 0, 8);
     says(LLM_GEMINI, whole_json,
          "{'candidates':[],'usageMetadata':{'promptTokenCount':5,'candidatesTokenCount':7,"
          "'thoughtsTokenCount':20,'toolUsePromptTokenCount':2,'cachedContentTokenCount':3,"
@@ -742,6 +854,8 @@ static void suite_llm(void)
     CU_add_test(s, "one call by one path", test_paths);
     CU_add_test(s, "maxima that are none", test_no_maxima);
     CU_add_test(s, "replies that hide what they took", test_hides);
+    CU_add_test(s, "other models that a body names", test_other_models);
+    CU_add_test(s, "another price than the model's", test_dear);
     CU_add_test(s, "tools of the provider's", test_tools);
     CU_add_test(s, "how many answers are asked for", test_many);
     CU_add_test(s, "estimates", test_estimate);

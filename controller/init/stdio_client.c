@@ -209,9 +209,11 @@ static struct call *call_new(struct client *k, enum call_kind kind, const char *
 
 /* ---- what comes back ---- */
 
+/* One of a type that is not a message's is none, whatever is in it. */
 static void take_event(struct client *k, struct call *c, struct slice event)
 {
     struct buf data;
+    struct slice type = {"", 0};
     buf_init(&data, EVENT_MAX);
     while (event.n > 0) {
         ssize_t end = slice_find(event, '\n');
@@ -220,10 +222,12 @@ static void take_event(struct client *k, struct call *c, struct slice event)
         event = (struct slice){event.p + step, event.n - step};
         if (line.n > 0 && line.p[line.n - 1] == '\r')
             line.n--;
+        if (slice_starts(line, SLICE("event:")))
+            type = slice_trim((struct slice){line.p + 6, line.n - 6});
         if (slice_starts(line, SLICE("data:")) && buf_append(&data, line.p + 5, line.n - 5) < 0)
             break;
     }
-    if (buf_len(&data) > 0)
+    if (buf_len(&data) > 0 && (type.n == 0 || slice_eq_str(type, "message")))
         give(k, c, slice_trim(buf_slice(&data)));
     buf_free(&data);
 }
@@ -254,7 +258,7 @@ static void call_over(struct client *k, struct call *c)
         k->may_listen = k->may_listen && c->kind != CALL_LISTEN;
         k->failed =
             k->failed || (c->head.status == 404 && c->kind == CALL_REQUEST && k->session[0]);
-    } else if (!c->head.events && buf_len(&c->body) > 0) {
+    } else if (c->head.json && buf_len(&c->body) > 0) {
         give(k, c, slice_trim(buf_slice(&c->body)));
     }
     call_free(k, c, text);

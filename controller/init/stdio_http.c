@@ -51,7 +51,11 @@ static bool take_field(struct slice line, struct stdio_head *h)
     } else if (slice_ieq_str(name, "connection")) {
         h->close = slice_ieq_str(value, "close");
     } else if (slice_ieq_str(name, "content-type")) {
-        h->events = slice_istarts(value, SLICE("text/event-stream"));
+        ssize_t semicolon = slice_find(value, ';');
+        struct slice type =
+            slice_trim((struct slice){value.p, semicolon < 0 ? value.n : (size_t)semicolon});
+        h->events = slice_ieq_str(type, "text/event-stream");
+        h->json = slice_ieq_str(type, "application/json");
     } else if (slice_ieq_str(name, "mcp-session-id")) {
         if (value.n == 0 || value.n > STDIO_SESSION_MAX)
             return false;

@@ -44,7 +44,8 @@ bool stdio_same_id(struct slice a, struct slice b);
 struct stdio_head {
     unsigned status;          /* of a reply */
     char method[8], path[64]; /* of a request */
-    bool chunked, has_length, events, close;
+    bool chunked, has_length, close;
+    bool events, json; /* of a reply: its type */
     uint64_t length;
     char session[STDIO_SESSION_MAX + 1];
 };

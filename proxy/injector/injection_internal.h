@@ -11,6 +11,7 @@
 #include "injection.h"
 #include "grpc_message.h"
 #include "inspect.h"
+#include "mcp_reply.h"
 #include "relay.h"
 #include "reply_length.h"
 #include "scrub_places.h"
@@ -88,6 +89,7 @@ struct injection {
     struct injection_session *session;     /* llm, over a WebSocket; NULL: it is none */
     const struct budget *tool_budget;      /* mcp: of the tool that is called; its policy's */
     struct mcp_reply *messages;            /* mcp: the reply is read by messages; or NULL */
+    bool wants_events;                     /* mcp: events are asked for, by GET */
     struct quota_part messages_held;
     bool messages_whole;     /* it is one, and its head is held until it is whole */
     struct scrub *scrub;     /* NULL: not searched */
@@ -140,11 +142,14 @@ size_t injection_judge_begin(struct injection *g);
 void injection_judge(struct injection *g); /* the body is whole: on, or denied */
 /* What is held would pass by this rule too. */
 bool injection_judge_still(const struct injection *g, const struct rule *rule);
-bool injection_mcp_reads(const struct injection *g, const struct head *reply);
+/* What the reply is read as; DOUBTFUL: it is not, and some client would read messages in it. */
+enum mcp_form injection_mcp_form(const struct injection *g, const struct head *reply);
 /* What tools of servers were; NULL: out of memory. Where this one is asked; false: the same. */
 struct mcp_pins *injection_pins(const struct injection *g);
 bool injection_place(const struct injection *g, char place[MCP_PIN_TEXT + 1]);
-int injection_mcp_reply(struct injection *g, const struct head *reply) WUNUSED; /* -1: memory */
+void injection_mcp_asked(struct injection *g); /* what its reply has to be known for */
+/* -1: memory */
+int injection_mcp_reply(struct injection *g, const struct head *reply, enum mcp_form form) WUNUSED;
 /* False: the injection is gone. */
 bool injection_mcp_feed(struct injection *g, const void *p, size_t n) WUNUSED;
 bool injection_mcp_close(struct injection *g) WUNUSED;

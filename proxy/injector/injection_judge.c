@@ -47,6 +47,8 @@ size_t injection_judge_begin(struct injection *g)
             allow(g, false);
         return 0;
     }
+    if (injection_mcp(g))
+        injection_mcp_asked(g);
     bool unread = is_unread(g);
     const char *barred = unread ? injection_llm_barred(g, true) : NULL;
     enum inspect_answer a = inspect_head(inspection(g), &facts, &why);

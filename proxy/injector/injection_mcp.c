@@ -6,6 +6,7 @@
 #include "mcp_host.h"
 #include "mcp_message.h"
 #include "mcp_reply.h"
+#include "media_type.h"
 #include "path.h"
 #include "policy.h"
 #include "scrub_places.h"
@@ -63,17 +64,27 @@ static bool holds_secret(void *arg, struct slice text)
 
 /* ---- the reply ---- */
 
-bool injection_mcp_reads(const struct injection *g, const struct head *h)
+void injection_mcp_asked(struct injection *g)
 {
-    struct inspect_request facts = body_facts(h);
-    return injection_mcp(g) && h->status / 100 == 2 && h->body != BODY_NONE &&
-           mcp_reply_form(&facts) != MCP_FORM_NONE;
+    const struct head *h = &g->head;
+    for (size_t i = 0; i < h->n && slice_eq_str(h->method, "GET"); i++)
+        if (slice_eq_str(h->fields[i].name, "accept") &&
+            media_type_has_word(h->fields[i].value, SLICE("event-stream")))
+            g->wants_events = true;
 }
 
-int injection_mcp_reply(struct injection *g, const struct head *h)
+/* The official client for Node reads events in whatever answers its GET. */
+enum mcp_form injection_mcp_form(const struct injection *g, const struct head *h)
 {
     struct inspect_request facts = body_facts(h);
+    if (!injection_mcp(g) || h->status / 100 != 2 || h->body == BODY_NONE)
+        return MCP_FORM_NONE;
     enum mcp_form form = mcp_reply_form(&facts);
+    return form == MCP_FORM_NONE && g->wants_events ? MCP_FORM_DOUBTFUL : form;
+}
+
+int injection_mcp_reply(struct injection *g, const struct head *h, enum mcp_form form)
+{
     struct mcp_view view = {.rules = inspection(g)->mcp,
                             .pins = injection_pins(g),
                             .sandbox = g->decided.sandbox,

@@ -84,10 +84,10 @@ static bool abandon(struct injection *g, unsigned status, const char *code)
 }
 
 /* Its head waits, or goes on in a copy that says nothing of its length. */
-static bool take_messages(struct injection *g, const struct head *h)
+static bool take_messages(struct injection *g, const struct head *h, enum mcp_form form)
 {
     struct head clean;
-    if (injection_mcp_reply(g, h) < 0)
+    if (injection_mcp_reply(g, h, form) < 0)
         return abandon(g, 503, "memory");
     if (g->messages_whole)
         return true;
@@ -136,6 +136,9 @@ bool injection_take_reply(struct injection *g, const struct head *h)
     if (h->status == 401 && injection_mcp(g) && g->filled && !g->decided.credential->captured) {
         return abandon(g, 502, "mcp_login");
     }
+    enum mcp_form form = injection_mcp_form(g, h);
+    if (form == MCP_FORM_DOUBTFUL)
+        return abandon(g, 502, "mcp_reply");
     g->relay.status = h->status;
     injection_llm_reply(g, h);
     g->in_messages = grpc_has_messages(h);
@@ -147,7 +150,7 @@ bool injection_take_reply(struct injection *g, const struct head *h)
     }
     if (g->range.name)
         return take_part(g, h);
-    return injection_mcp_reads(g, h) ? take_messages(g, h) : pass_head(g, h);
+    return form == MCP_FORM_NONE ? pass_head(g, h) : take_messages(g, h, form);
 }
 
 static void downstream_reply(void *self, const struct head *h)

@@ -38,6 +38,8 @@ static enum media media_of(struct slice type)
         return MEDIA_JSON;
     if (slice_ieq_str(type, "application/graphql"))
         return MEDIA_GRAPHQL;
+    if (slice_ieq_str(type, "text/event-stream"))
+        return MEDIA_EVENTS;
     return slice_ieq_str(type, "multipart/form-data") ? MEDIA_MULTIPART : MEDIA_OTHER;
 }
 

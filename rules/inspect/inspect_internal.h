@@ -5,7 +5,14 @@
 #include "body_json.h"
 #include "inspect.h"
 
-enum media { MEDIA_OTHER = 0, MEDIA_NONE, MEDIA_JSON, MEDIA_GRAPHQL, MEDIA_MULTIPART };
+enum media {
+    MEDIA_OTHER = 0,
+    MEDIA_NONE,
+    MEDIA_JSON,
+    MEDIA_GRAPHQL,
+    MEDIA_MULTIPART,
+    MEDIA_EVENTS
+};
 
 /* INSPECT_REFUSED with this answer; detail may be empty. */
 enum inspect_answer inspect_refuse(struct inspect_result *ret, unsigned status, const char *code,

@@ -7,6 +7,7 @@
 
 /* A method that no client knows: it answers the server that it cannot, and the server goes on. */
 static const char refused[] = "durward/refused";
+enum { URL_ELICITATION = -32042 };
 
 /* ---- what tools were ---- */
 
@@ -123,22 +124,9 @@ static bool server_may(const struct mcp_rules *rules, const char *method, bool *
     return true;
 }
 
-/* A result that asks instead of answering (2026-07-28): an error takes its place. */
-static bool ask_in_result(const struct mcp_rules *rules, json_t *m, const json_t *result,
-                          struct mcp_changes *changes)
+/* What the client would ask in place of an answer is none of its business. */
+static bool put_error(json_t *m, struct mcp_changes *changes)
 {
-    json_t *asked = json_object_get(result, "inputRequests");
-    bool doubtful = body_json_twisted(result, "inputRequests"), refused_one = false;
-    for (void *it = json_object_iter(asked); it; it = json_object_iter_next(asked, it)) {
-        const json_t *request = json_object_iter_value(it);
-        const char *method = json_string_value(json_object_get(request, "method"));
-        doubtful = doubtful || method == NULL || body_json_twisted(request, "method");
-        refused_one = refused_one || (method && !server_may(rules, method, &doubtful));
-    }
-    if (doubtful)
-        return false;
-    if (!refused_one)
-        return true;
     changes->refused++;
     (void)json_object_del(m, "result");
     return json_object_set_new(m, "error",
@@ -147,11 +135,49 @@ static bool ask_in_result(const struct mcp_rules *rules, json_t *m, const json_t
                                          "server ask its client for this")) == 0;
 }
 
+/* Requests in what should answer, or in what tells of a task (2026-07-28). False: in doubt. */
+static bool asks_within(const struct mcp_rules *rules, const json_t *in, bool *refused_one)
+{
+    json_t *asked = json_object_get(in, "inputRequests");
+    bool doubtful = json_is_object(in) && body_json_twisted(in, "inputRequests");
+    for (void *it = json_object_iter(asked); it; it = json_object_iter_next(asked, it)) {
+        const json_t *request = json_object_iter_value(it);
+        const char *method = json_string_value(json_object_get(request, "method"));
+        doubtful = doubtful || method == NULL || body_json_twisted(request, "method");
+        *refused_one = *refused_one || (method && !server_may(rules, method, &doubtful));
+    }
+    return !doubtful;
+}
+
+/* An error that sends the client's user to a URL, and asks for the request again. */
+static bool asks_by_error(const struct mcp_rules *rules, const json_t *error, bool *refused_one)
+{
+    const json_t *code = json_object_get(error, "code");
+    if (!rules->no_elicitation || !json_is_object(error))
+        return true;
+    *refused_one = json_number_value(code) == URL_ELICITATION;
+    return (code == NULL || json_is_number(code)) && !body_json_twisted(error, "code");
+}
+
+/* A notification or a request, which may itself be refused, or asks for what is. */
+static bool change_method(const struct mcp_rules *rules, json_t *m, const char *method,
+                          struct mcp_changes *changes)
+{
+    bool doubtful = false, refused_one = false;
+    if (!asks_within(rules, json_object_get(m, "params"), &refused_one))
+        return false;
+    if (server_may(rules, method, &doubtful) && !refused_one)
+        return true;
+    changes->refused++;
+    (void)json_object_del(m, "params");
+    return !doubtful && json_object_set_new(m, "method", json_string(refused)) == 0;
+}
+
 static bool change_one(const struct mcp_view *v, json_t *m, struct mcp_changes *changes)
 {
     const struct mcp_rules *rules = v->rules;
     static const char *const names[] = {"jsonrpc", "id", "method", "params", "result", "error"};
-    bool doubtful = false;
+    bool refused_one = false;
     if (!json_is_object(m))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -160,13 +186,13 @@ static bool change_one(const struct mcp_view *v, json_t *m, struct mcp_changes *
     json_t *method = json_object_get(m, "method"), *result = json_object_get(m, "result");
     if (method && (!json_is_string(method) || result))
         return false;
-    if (method && !server_may(rules, json_string_value(method), &doubtful)) {
-        changes->refused++;
-        (void)json_object_del(m, "params");
-        return !doubtful && json_object_set_new(m, "method", json_string(refused)) == 0;
-    }
-    return !json_is_object(result) ||
-           (cut_result(v, result, changes) && ask_in_result(rules, m, result, changes));
+    if (method)
+        return change_method(rules, m, json_string_value(method), changes);
+    if ((json_is_object(result) && !cut_result(v, result, changes)) ||
+        !asks_within(rules, result, &refused_one) ||
+        (!refused_one && !asks_by_error(rules, json_object_get(m, "error"), &refused_one)))
+        return false;
+    return !refused_one || put_error(m, changes);
 }
 
 bool mcp_message_change(const struct mcp_view *view, json_t *root, struct mcp_changes *changes)

@@ -10,6 +10,7 @@
 #include "buf.h"
 #include "inspect_internal.h"
 #include "mcp_message.h"
+#include "media_type.h"
 
 struct mcp_reply {
     struct mcp_view view;
@@ -22,16 +23,21 @@ struct mcp_reply {
     struct mcp_changes seen; /* of all messages */
 };
 
+/* Clients look for words in a type, or for how it begins, and decode what its charset says. */
 enum mcp_form mcp_reply_form(const struct inspect_request *facts)
 {
-    struct slice type = facts->type;
-    ssize_t semicolon = slice_find(type, ';');
-    if (facts->n_types != 1)
-        return MCP_FORM_NONE;
-    type = slice_trim((struct slice){type.p, semicolon < 0 ? type.n : (size_t)semicolon});
-    if (slice_ieq_str(type, "text/event-stream"))
+    switch (inspect_media(facts)) {
+    case MEDIA_EVENTS:
         return MCP_FORM_EVENTS;
-    return inspect_media(facts) == MEDIA_JSON ? MCP_FORM_JSON : MCP_FORM_NONE;
+    case MEDIA_JSON:
+        return MCP_FORM_JSON;
+    default:
+        break;
+    }
+    return facts->n_types > 1 || media_type_has_word(facts->type, SLICE("json")) ||
+                   media_type_has_word(facts->type, SLICE("event-stream"))
+               ? MCP_FORM_DOUBTFUL
+               : MCP_FORM_NONE;
 }
 
 struct mcp_reply *mcp_reply_new(const struct mcp_view *view, enum mcp_form form)
@@ -180,10 +186,18 @@ static int take_lines(struct event_parts *e, struct slice raw)
     return 0;
 }
 
+static bool is_structure(struct slice data)
+{
+    while (data.n > 0 && strchr(" \t\r\n", data.p[0]) && data.p[0])
+        data = (struct slice){data.p + 1, data.n - 1};
+    return slice_starts(data, SLICE("{")) || slice_starts(data, SLICE("["));
+}
+
+/* Clients that do not look at an event's type take what is one for a message. */
 static enum mcp_reply_end pass_parts(struct mcp_reply *r, struct event_parts *e, struct slice raw)
 {
     struct slice data = buf_slice(&e->data);
-    bool message = e->type.n == 0 || slice_eq_str(e->type, "message");
+    bool message = e->type.n == 0 || slice_eq_str(e->type, "message") || is_structure(data);
     if (message && data.n > 0) {
         if (splits_lines(buf_slice(&e->others)) || buf_append_str(&e->others, "data: ") < 0)
             return MCP_REPLY_UNREADABLE;

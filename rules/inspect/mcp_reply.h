@@ -12,8 +12,9 @@
 
 enum { MCP_MESSAGE_MAX = 8 << 20, MCP_OUT_MAX = 4 * MCP_MESSAGE_MAX };
 
-/* NONE: no message. JSON: the body is one, or a batch. EVENTS: a stream of server-sent events. */
-enum mcp_form { MCP_FORM_NONE = 0, MCP_FORM_JSON, MCP_FORM_EVENTS };
+/* NONE: no message. JSON: the body is one, or a batch. EVENTS: a stream of server-sent events.
+ * DOUBTFUL: some client takes it for one of these, or reads other letters in it. */
+enum mcp_form { MCP_FORM_NONE = 0, MCP_FORM_JSON, MCP_FORM_EVENTS, MCP_FORM_DOUBTFUL };
 enum mcp_reply_end {
     MCP_REPLY_OK = 0,
     MCP_REPLY_UNREADABLE,

@@ -12,7 +12,7 @@ static bool token_ok(struct slice s)
     return s.n > 0;
 }
 
-static bool has_word(struct slice text, struct slice word)
+bool media_type_has_word(struct slice text, struct slice word)
 {
     for (size_t i = 0; i + word.n <= text.n; i++)
         if (slice_istarts((struct slice){text.p + i, text.n - i}, word))
@@ -30,7 +30,7 @@ bool media_type_is_json(struct slice type)
         !slice_ieq((struct slice){type.p + type.n - 5, 5}, SLICE("+json")))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (has_word(type, slice_str(others[i])))
+        if (media_type_has_word(type, slice_str(others[i])))
             return false;
     size_t at = (size_t)slash;
     return token_ok((struct slice){type.p, at}) && at + 6 < type.n &&

@@ -10,6 +10,8 @@ enum media_form {
     MEDIA_TYPE_FORM       /* application/x-www-form-urlencoded */
 };
 
+/* In whatever case. */
+bool media_type_has_word(struct slice text, struct slice word);
 /* JSON by the type alone, without its parameters: one token each side of the slash, and no word in
  * it by which another reader would take the body for a form. */
 bool media_type_is_json(struct slice type);

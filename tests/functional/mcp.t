@@ -10,7 +10,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, origin, scene, tap  # noqa: E402
 
-KEYED, PLAIN = "mcp.example.com", "open.example.com"
+KEYED, PLAIN, STRICT = "mcp.example.com", "open.example.com", "strict.example.com"
 JSON = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 SESSION = "Mcp-Session-Id: 1868a90c-ecb5-4d2f-9d1c-6f1d1d6f0c11\r\n"
 TOOLS = ["read_file", "read_many", "write_file", "run_shell", "deploy"]
@@ -53,14 +53,15 @@ class Server:
         self.raw = None  # in place of the next reply: (type, body)
 
     def __call__(self, req, conn):
+        if self.raw:
+            (kinds, body), self.raw = self.raw, None
+            head = [("Content-Type", kind) for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind]
+            conn.head(200, head + [("Content-Length", str(len(body)))])
+            return conn.send(body)
         if req.method == "GET":
             return self.events(conn, [event(SAMPLING), event({"jsonrpc": "2.0", "id": 1, "result": LISTED}, 2)])
         if req.method == "DELETE":
             return conn.reply(req, 204)
-        if self.raw:
-            kind, body = self.raw
-            self.raw = None
-            return conn.reply(req, 200, body, kind=kind)
         said = json.loads(req.body)
         answers = [self.answer(m) for m in (said if isinstance(said, list) else [said]) if "id" in m and "method" in m]
         if not answers:
@@ -210,6 +211,52 @@ def replies(t, gate, host, server):
     t.eq(gate.get(host, "/mcp", SESSION, "DELETE").status, 204, "DELETE ends the session")
 
 
+def doubtful_types(t, gate, handler):
+    """What some client reads as messages, whatever else its type says, passes as messages or not at all."""
+    listed = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "run_shell"}]}}).encode()
+    sampling = json.dumps(SAMPLING).encode()
+    wide = "data: ".encode("utf-16-le") + sampling.decode().encode("utf-16-le") + "\n\n".encode("utf-16-le")
+    for kind, body in (("application/json; charset=utf-16", listed), ("application/jsonx", listed),
+                       ("application/json, text/plain", listed), ("text/event-stream, x", b"data: " + sampling + b"\n\n"),
+                       ("text/event-stream; charset=utf-16le", wide), ("text/event-streams", b"data: {}\n\n"),
+                       (["application/json", "application/json"], listed), (["text/plain", "application/json"], listed)):
+        handler.raw = (kind, body)
+        r = post(gate, KEYED, message("ping"))
+        t.eq((r.status, r.code), (502, "mcp_reply"), "a reply of type %s, which clients read differently, is none" % kind)
+    for kind in ("text/plain", "text/html; charset=utf-8", None):
+        handler.raw = (kind, b"data: " + sampling + b"\n\n")
+        r = gate.get(KEYED, "/mcp", "Accept: text/event-stream\r\n" + SESSION)
+        t.eq((r.status, r.code), (502, "mcp_reply"), "nor is one of type %s where events were asked for" % kind)
+        handler.raw = (kind, b"Accepted")
+        r = post(gate, KEYED, message("notifications/initialized", None))
+        t.eq((r.status, r.body), (200, b"Accepted"), "to a POST a reply of type %s passes" % kind)
+    handler.raw = ("text/event-stream", b"event: ping\ndata: " + sampling + b"\n\nevent: x\ndata:\ndata: \t[" + listed + b"]\n\n")
+    r = post(gate, KEYED, message("ping"))
+    t.ok(r.status == 200 and b"odd" not in r.body and b"durward/refused" in r.body and b"run_shell" not in r.body and
+         r.body.startswith(b"event: ping\n"), "an event of another type is read as a message is", r.raw, r.body)
+
+
+def asks_otherwise(t, gate, handler):
+    """A server asks its client by an error, or by what it tells of a task."""
+    where = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32042, "message": "go", "data": {"elicitations": [
+        {"mode": "url", "elicitationId": "e", "url": "https://odd.example.net/"}]}}}
+    task = {"jsonrpc": "2.0", "method": "notifications/tasks", "params": {"taskId": "t", "status": "input_required",
+            "inputRequests": {"k": {"method": "elicitation/create", "params": {"message": "odd"}}}}}
+    for host, passes in ((STRICT, False), (KEYED, True)):
+        for what in (where, dict(where, error=dict(where["error"], code=-32042.0)), task):
+            handler.raw = ("application/json", json.dumps(what).encode())
+            r = post(gate, host, message("ping"))
+            t.eq((r.status, b"odd" in r.body), (200, passes), "%s: what asks for an elicitation otherwise %s: %s" % (
+                host, "passes" if passes else "is taken away", json.dumps(what)[:70]))
+    for error in ({"code": -32601, "message": "odd"}, {"message": "odd"}, None):
+        what = json.dumps({"jsonrpc": "2.0", "id": 1, "error": error, "odd": 1}).encode()
+        handler.raw = ("application/json", what)
+        t.eq(post(gate, STRICT, message("ping")).body, what, "%s: another error passes: %s" % (STRICT, error))
+    handler.raw = ("application/json", b'{"jsonrpc":"2.0","id":1,"error":{"code":"-32042","data":{}}}')
+    r = post(gate, STRICT, message("ping"))
+    t.eq((r.status, r.code), (502, "mcp_reply"), "%s: an error whose code some reader takes for a number is none" % STRICT)
+
+
 def odd_replies(t, gate, handler):
     good = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"x": "\u2028", "n": 0.1, "big": 2 ** 60}},
                       ensure_ascii=False).encode()
@@ -238,6 +285,7 @@ def odd_replies(t, gate, handler):
         ok = r.body == want and r.status == 200 if want is not None else (r.status, r.code) == (502, "mcp_reply")
         t.ok(ok, "a reply %s %s: %s" % (kind, body[:60], "as it came, or what it means" if want else "is not passed on"),
              r.raw, r.body)
+    doubtful_types(t, gate, handler)
     for text in (b"data: {}\rdata: x\n\n", b"\xef\xbb\xbfdata: {}\n\n", b"data: x\n\n", b"event: a\xe2\x80\xa8b\ndata: x\n\n"):
         handler.raw = ("text/event-stream", b"data: {}\n\n" * 0 + text)
         try:
@@ -336,10 +384,12 @@ def main(t):
     s = scene.Scene(t)
     key = ("X-Api-Key", s.openai_secret.decode())
     handler = Server()
-    servers = {KEYED: s.add(KEYED, origin.needs(key, handler)), PLAIN: s.add(PLAIN, Server())}
+    servers = {KEYED: s.add(KEYED, origin.needs(key, handler)), PLAIN: s.add(PLAIN, Server()),
+               STRICT: s.add(STRICT, handler)}
     s.rule(allow=KEYED, mcp=RULE, **{"with": {"header": {"x-api-key": "openai"}}})
     s.rule(allow=PLAIN + "/result", mcp=dict(RULE, on_refused="result"))
     s.rule(allow=PLAIN, mcp=RULE)
+    s.rule(allow=STRICT, mcp=dict(RULE, server={"elicitation": "refuse"}))
     address, tokened = s.listener(), s.listener(None)
     s.d.serve()
     gate = s.gate(address)
@@ -349,12 +399,13 @@ def main(t):
     t.part(fields, t, gate, servers[KEYED])
     t.part(batch, t, gate, servers[KEYED])
     t.part(odd_replies, t, gate, handler)
+    t.part(asks_otherwise, t, gate, handler)
     t.part(as_result, t, gate)
     t.part(limited, t, s, tokened, servers[KEYED])
     t.part(asked, t, s, gate, servers[KEYED])
     t.part(changed, t, s, gate, servers[KEYED])
     t.part(echoed, t, s, gate, handler)
-    s.judge([(servers[KEYED], key), (servers[PLAIN], None)], (), "mcp", exact=False)
+    s.judge([(servers[KEYED], key), (servers[PLAIN], None), (servers[STRICT], None)], (), "mcp", exact=False)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

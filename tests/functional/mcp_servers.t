@@ -4,6 +4,7 @@ http://durward.internal/mcp/NAME, decided by the rules of who asks, with credent
 nothing of one sandbox in another. One of them was written to misbehave."""
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -272,7 +273,25 @@ def apart(t, s, box):
     other.close()
 
 
+def messages_alone(t):
+    """What a gate gives durward-mcp beside messages is none of its client's: another type, an event of another type."""
+    here, odd = '{"jsonrpc":"2.0","id":%d,"result":{"here":true}}', '{"jsonrpc":"2.0","id":%d,"result":{"odd":true}}'
+    answers = [("application/json; charset=utf-8", here), ("text/plain", odd), ("application/jsonx", odd),
+               ("text/event-stream", "event: message\ndata: " + here + "\n\n"), ("text/event-stream", "data: " + here + "\n\n"),
+               ("text/event-stream", "event: ping\ndata: " + odd + "\n\n"), ("text/event-streams", "data: " + odd + "\n\n")]
+    r = subprocess.run(["unshare", "--user", "--map-root-user", "--net", durward.PYTHON, "-B", os.path.join(PEERS, "mcp_gate.py"),
+                        os.path.join(os.path.dirname(durward.program()), "../libexec/durward/durward-init"), t.mkdir("shim")],
+                       input=json.dumps(answers), text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+    said = {m.get("id"): m for m in (json.loads(line) for line in r.stdout.splitlines())}
+    t.eq(sorted(said), list(range(len(answers))), "durward-mcp answers each request, itself where it got no message")
+    for i, (kind, text) in enumerate(answers):
+        t.eq("result" in said.get(i, {}), "here" in text,
+             "durward-mcp gives its client %s of %r" % ("the message" if "here" in text else "no word", (kind, text[:14])))
+
+
 def main(t):
+    t.part(messages_alone, t)
     s = config(t)
     box = durward.Sandbox(s.d, ("--policy", "coder"))
     for part in (usual, decided):

@@ -118,7 +118,11 @@ static void test_heads(void)
     CU_ASSERT(stdio_head_read(SLICE("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; a=b\r\n"
                                     "Transfer-Encoding: chunked\r\n\r\n"),
                               false, &h) > 0);
-    CU_ASSERT(h.status == 200 && h.events && h.chunked);
+    CU_ASSERT(h.status == 200 && h.events && h.chunked && !h.json);
+    CU_ASSERT(
+        stdio_head_read(SLICE("HTTP/1.1 200 OK\r\nContent-Type: application/json;x=y\r\n\r\n"),
+                        false, &h) > 0);
+    CU_ASSERT(h.json && !h.events);
     static const char *const bad[] = {
         "POST /mcp HTTP/1.0\r\n\r\n",
         "POST  /mcp HTTP/1.1\r\n\r\n",

@@ -1,5 +1,5 @@
-/* Doubles a buffer up to 64 KiB and adds a quarter beyond that. It grows into fresh memory, since
- * realloc could leave a copy of what must be wiped. */
+/* Doubles a buffer, takes 64 KiB where it needs more than 16, and adds a quarter beyond that. It grows
+ * into fresh memory, since realloc could leave a copy of what must be wiped. */
 #include "buf.h"
 
 #include "assertion.h"
@@ -27,11 +27,50 @@ static void buf_touch(struct buf *b, size_t to)
         b->top = to;
 }
 
+/* ---- memory ---- */
+
+/* Blocks of the two sizes that a stream reads and writes by. A few are kept for the next, as each
+ * request needs some: the heap would split and join them, and give its end back to the kernel. */
+enum { SMALL = 16 * 1024, LARGE = 64 * 1024, SMALL_KEPT = 8, LARGE_KEPT = 2 };
+
+#if defined(__SANITIZE_ADDRESS__) /* which is to see each use of what was freed */
+static unsigned char *block_take(size_t n)
+{
+    return malloc(n);
+}
+
+static void block_give(unsigned char *p, size_t n UNUSED)
+{
+    free(p);
+}
+#else
+struct kept {
+    unsigned n;
+    unsigned char *block[SMALL_KEPT];
+};
+static _Thread_local struct kept small, large;
+
+static unsigned char *block_take(size_t n)
+{
+    struct kept *k = n == SMALL ? &small : n == LARGE ? &large : NULL;
+    return k && k->n > 0 ? k->block[--k->n] : malloc(n);
+}
+
+static void block_give(unsigned char *p, size_t n)
+{
+    struct kept *k = n == SMALL ? &small : n == LARGE ? &large : NULL;
+    if (p && k && k->n < (unsigned)(n == SMALL ? SMALL_KEPT : LARGE_KEPT))
+        k->block[k->n++] = p;
+    else
+        free(p);
+}
+#endif
+
 static void buf_release(struct buf *b)
 {
     if (b->base && b->wipe)
         explicit_bzero(b->base, b->top);
-    free(b->base);
+    block_give(b->base, b->cap);
 }
 
 void buf_free(struct buf *b)
@@ -64,11 +103,13 @@ struct slice buf_slice(const struct buf *b)
 static int buf_grow(struct buf *b, size_t need)
 {
     size_t cap = b->cap ? b->cap : 512;
+    if (need > SMALL && need <= LARGE)
+        cap = LARGE; /* who reads more than a block reads as much as there is */
     while (cap < need)
         cap += cap < BUF_DOUBLES ? cap : cap / 4;
     if (cap > b->max && need <= b->max)
         cap = b->max;
-    unsigned char *p = malloc(cap);
+    unsigned char *p = block_take(cap);
     if (p == NULL)
         return -1;
     if (b->len)
@@ -169,8 +210,11 @@ void buf_drain(struct buf *b, size_t n)
         explicit_bzero(b->base + b->off, n);
     b->off += n;
     b->len -= n;
-    if (b->len == 0)
-        b->off = 0;
+    if (b->len > 0)
+        return;
+    if (b->wipe && b->top == b->off)
+        b->top = 0; /* all that there was is clear already */
+    b->off = 0;
 }
 
 void buf_cut(struct buf *b, size_t n)

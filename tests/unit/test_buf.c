@@ -110,8 +110,9 @@ static void test_wiped(void)
     memcpy(p, "hunter2", 7);
     buf_commit(&b, 7);
     buf_drain(&b, 7);
-    buf_free(&b);
     CU_ASSERT_EQUAL(wiped, 7);
+    buf_free(&b);
+    CU_ASSERT_EQUAL(wiped, 0); /* not a second time */
     p = buf_reserve(&b, 3000);
     memcpy(p, "hunter2", 7);
     buf_commit(&b, 1);
@@ -130,6 +131,40 @@ static void test_wiped(void)
     CU_ASSERT_EQUAL(wiped, 512); /* all that the first try had filled */
     buf_free(&b);
     CU_ASSERT_TRUE(wiped >= 2001);
+}
+
+/* Whatever a buffer did with it, in the memory that it gave back is nothing of what it held. */
+static void test_forgets(void)
+{
+    static unsigned char seen[1 << 17];
+    uint64_t x = 88172645463325252u;
+    bool clean = true;
+    for (int round = 0; round < 2000; round++) {
+        struct buf b, next;
+        buf_init_wiped(&b, sizeof seen);
+        for (int i = 0; i < 12; i++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            size_t n = (size_t)(x >> 20) % 30000;
+            unsigned char *to;
+            if (x % 3 == 0) {
+                buf_drain(&b, n < buf_len(&b) ? n : buf_len(&b));
+            } else if (x % 3 == 1 && (to = buf_reserve(&b, n)) != NULL) {
+                memset(to, 'S', n);
+                buf_commit(&b, n / 2);
+            } else if (x % 3 == 2 && buf_append(&b, "SSSSSSSSSSSSSSSS", n % 17) < 0) {
+                buf_clear(&b);
+            }
+        }
+        size_t cap = b.cap;
+        const unsigned char *was = b.base;
+        buf_free(&b);
+        buf_init(&next, sizeof seen);
+        unsigned char *p = cap ? buf_space(&next, cap) : NULL;
+        if (p == was && p) /* the same memory again */
+            clean &= memchr(p, 'S', cap) == NULL;
+        buf_free(&next);
+    }
+    CU_ASSERT_TRUE(clean);
 }
 
 static void test_numbers(void)
@@ -173,6 +208,7 @@ void tap_suites(void)
     CU_add_test(s, "wiping", test_wiping);
     s = CU_add_suite("slice", NULL, NULL);
     CU_add_test(s, "wiped as far as it was used", test_wiped);
+    CU_add_test(s, "memory that is given back", test_forgets);
     CU_add_test(s, "numbers", test_numbers);
     CU_add_test(s, "comparing and finding", test_slices);
 }

@@ -67,6 +67,7 @@ static const struct redis_command table[] = {
     {"client|no-evict", 3, SESSION | NAMED, {{0}}},
     {"client|pause", -3, SESSION | NAMED, {{0}}},
     {"client|reply", 3, SESSION, {{0}}},
+    {"client|setinfo", 4, SESSION, {{0}}},
     {"client|setname", 3, SESSION, {{0}}},
     {"client|tracking", -3, SESSION | BROAD, {{0}}},
     {"client|trackinginfo", 2, SESSION, {{0}}},

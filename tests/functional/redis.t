@@ -344,6 +344,10 @@ def drivers(t, d, server):
     if box.sh("%s -c 'import redis'" % python)[0] != 0:
         t.skip("redis-py", "the clients' environment has none (tests/functional/clients/setup)")
     else:
+        status, out, err = box.sh("%s -c 'import redis; redis.Redis(\"%s\").ping()'" % (python, HOST), timeout=60)
+        d.settle()
+        t.eq((status, len(d.ends(d.kinds("admitted"))), d.kinds("denied")), (0, 1, []),
+             "redis-py says nothing at first that is refused: " + err[-300:])
         for protocol in (2, 3):
             status, out, err = box.sh("%s %s/redis_driver.py %s %d" % (python, here, HOST, protocol), timeout=60)
             t.eq((status, out.strip()), (0, "ok"), "redis-py, RESP%d: %s" % (protocol, err[-300:]))

@@ -9,9 +9,11 @@
 
 /* ---- patterns ---- */
 
-/* Which prefixes of the pattern fit what was read so far: at[j] says so of the first j bytes. */
+/* Which prefixes of the pattern fit what was read so far: a bit each. */
+enum { WORD = 64, WORDS = MCP_PATTERN_MAX / WORD + 1 };
 struct states {
-    bool at[MCP_PATTERN_MAX + 1];
+    size_t words; /* of them, as many as the pattern needs */
+    uint64_t at[WORDS];
 };
 
 static size_t star_end(const char *pattern, size_t j, bool in_path)
@@ -19,12 +21,19 @@ static size_t star_end(const char *pattern, size_t j, bool in_path)
     return j + (in_path && pattern[j + 1] == '*' ? 2 : 1);
 }
 
-/* A star may stand for nothing. */
-static void mcp_settle(const char *pattern, bool in_path, struct states *s)
+/* So much of the pattern; a star behind it may stand for nothing. */
+static void mcp_reach(const char *pattern, size_t j, bool in_path, struct states *s)
 {
-    for (size_t j = 0; pattern[j]; j++)
-        if (s->at[j] && pattern[j] == '*')
-            s->at[star_end(pattern, j, in_path)] = true;
+    for (;; j = star_end(pattern, j, in_path)) {
+        s->at[j / WORD] |= UINT64_C(1) << j % WORD;
+        if (pattern[j] != '*')
+            return;
+    }
+}
+
+static bool mcp_is_at(const struct states *s, size_t j)
+{
+    return s->at[j / WORD] >> j % WORD & 1;
 }
 
 /* Where a URL's host stands in a pattern, three bytes behind its scheme; none where there is no
@@ -65,34 +74,53 @@ static bool star_takes(const char *pattern, size_t j, const struct host_part *ho
     return !in_path || star_end(pattern, j, in_path) == j + 2 || c != '/';
 }
 
+/* The star at the pattern's end, if it takes whatever comes; else one place beyond the end. */
+static size_t open_end(const char *pattern, size_t n, const struct host_part *host, bool in_path)
+{
+    size_t j = n >= 2 && in_path ? n - 2 : n - 1;
+    bool star = n > 0 && pattern[j] == '*' && star_end(pattern, j, in_path) == n;
+    return star && star_takes(pattern, j, host, in_path, '/') ? j : n + 1;
+}
+
+/* One letter more. False: nothing fits any more. */
+static bool mcp_step(const char *pattern, const struct host_part *host, bool in_path, char c,
+                     struct states *s)
+{
+    struct states next = {.words = s->words};
+    uint64_t some = 0;
+    for (size_t w = 0; w < s->words; w++)
+        for (uint64_t bits = s->at[w]; bits; bits &= bits - 1) {
+            size_t j = w * WORD + (size_t)__builtin_ctzll(bits);
+            if (pattern[j] == '*' && star_takes(pattern, j, host, in_path, c))
+                mcp_reach(pattern, j, in_path, &next);
+            else if (pattern[j] != '*' && pattern[j] && pattern[j] == c)
+                mcp_reach(pattern, j + 1, in_path, &next);
+        }
+    for (size_t w = 0; w < s->words; w++)
+        some |= next.at[w];
+    *s = next;
+    return some != 0;
+}
+
+/* Of each letter so much is asked as there are prefixes that fit: one or two, mostly. */
 bool mcp_pattern_fits(const char *pattern, struct slice text, bool in_path)
 {
     size_t n = strlen(pattern);
     struct host_part host = in_path ? host_of(pattern) : (struct host_part){0, 0};
-    struct states now = {{true}}, next;
+    struct states now = {.words = n / WORD + 1};
     if (n > MCP_PATTERN_MAX)
         return false;
     if (strchr(pattern, '*') == NULL)
         return slice_eq_str(text, pattern);
-    mcp_settle(pattern, in_path, &now);
+    size_t open = open_end(pattern, n, &host, in_path);
+    mcp_reach(pattern, 0, in_path, &now);
     for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool alive = false;
-        next = (struct states){{false}};
-        for (size_t j = 0; j < n; j++) {
-            if (!now.at[j])
-                continue;
-            if (pattern[j] == '*' && star_takes(pattern, j, &host, in_path, c))
-                alive = next.at[j] = true;
-            else if (pattern[j] != '*' && pattern[j] == c)
-                alive = next.at[j + 1] = true;
-        }
-        if (!alive)
+        if (open < n && mcp_is_at(&now, open))
+            return true;
+        if (!mcp_step(pattern, &host, in_path, text.p[i], &now))
             return false;
-        mcp_settle(pattern, in_path, &next);
-        now = next;
     }
-    return now.at[n];
+    return mcp_is_at(&now, n);
 }
 
 bool mcp_name_allowed(const struct word_list *patterns, struct slice name)

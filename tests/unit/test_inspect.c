@@ -6,6 +6,7 @@
 
 #include "graphql.h"
 #include "inspect.h"
+#include "mcp.h"
 #include "policy.h"
 #include "tap_main.h"
 
@@ -428,6 +429,34 @@ static void mcp_hosts(void)
         expect_write(rows[i].condition, rows[i].arguments, rows[i].want);
 }
 
+static bool fits_model(const char *p, const char *t, bool in_path)
+{
+    size_t n = in_path && p[0] == '*' && p[1] == '*' ? 2 : 1;
+    if (*p != '*')
+        return *p == *t && (*p == 0 || fits_model(p + 1, t + 1, in_path));
+    return fits_model(p + n, t, in_path) ||
+           (*t && (!in_path || n == 2 || *t != '/') && fits_model(p, t + 1, in_path));
+}
+
+/* Patterns without a host, against what each of them means. */
+static void mcp_patterns(void)
+{
+    static const char letters[] = "*/ab*";
+    uint32_t x = 1;
+    for (unsigned i = 0; i < 200000; i++) {
+        char word[2][8] = {{0}};
+        for (size_t k = 0; k < 14; k++, x = x * 1664525 + 1013904223)
+            if (word[k / 7][k % 7] == 0 && (x >> 28) < 13 && (k % 7 == 0 || word[k / 7][k % 7 - 1]))
+                word[k / 7][k % 7] = letters[k < 7 ? (x >> 20) % 5 : 1 + (x >> 20) % 3];
+        bool in_path = x >> 31, want = fits_model(word[0], word[1], in_path);
+        if (mcp_pattern_fits(word[0], slice_str(word[1]), in_path) != want) {
+            printf("# '%s' and '%s': %d\n", word[0], word[1], want);
+            CU_FAIL("a pattern fits what it means");
+            return;
+        }
+    }
+}
+
 static void mcp_rules_read(void)
 {
     static const char *const bad[] = {
@@ -676,6 +705,7 @@ static void suite_inspect(void)
     CU_add_test(s, "MCP messages", mcp_bodies);
     CU_add_test(s, "arguments of MCP tools", mcp_arguments);
     CU_add_test(s, "hosts in arguments of MCP tools", mcp_hosts);
+    CU_add_test(s, "patterns of MCP as they are meant", mcp_patterns);
     CU_add_test(s, "rules of MCP that are none", mcp_rules_read);
     CU_add_test(s, "what is told of MCP messages", mcp_calls);
     CU_add_test(s, "tools of a model's provider", model_bodies);

@@ -79,9 +79,10 @@ void io_update(struct io *io)
 {
     bool live = io->state < IO_S_FAILED || io->state == IO_S_CLOSING;
     bool hs = io->state == IO_S_HANDSHAKE;
-    bool read = live && !io->eof && io->state != IO_S_SUSPENDED &&
-                (io->state == IO_S_CLOSING ? io->drops
-                                           : hs || (!io->paused && buf_room(&io->in) > 0));
+    bool hears = io->state == IO_S_CLOSING ? io->drops && !io->eof
+                 : io->eof                 ? io->awaits_end
+                                           : hs || (!io->paused && buf_room(&io->in) > 0);
+    bool read = live && io->state != IO_S_SUSPENDED && hears;
     bool write = live && io->want_write && io->state != IO_S_SUSPENDED;
     io_want(io->rd, &io->reads, read);
     io_want(io->wr, &io->writes, write);
@@ -241,6 +242,17 @@ static void drop_in(struct io *io)
         io_set_state(io, IO_S_CLOSED);
 }
 
+/* After its close_notify a peer says nothing: what comes is the end of the socket, or no TLS. */
+static void hear_end(struct io *io)
+{
+    char b;
+    if (recv(io->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return;
+    io_fail(io, "the peer has gone");
+    io_emit(io, IO_ERROR);
+}
+
 static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct io *io = arg;
@@ -248,9 +260,11 @@ static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     io->dry = false;
     if (io->state == IO_S_CLOSING)
         drop_in(io);
+    else if (io->eof && io->state == IO_S_TLS)
+        hear_end(io);
     if (io->state == IO_S_HANDSHAKE)
         handshake(io);
-    if ((io->state == IO_S_PLAIN || io->state == IO_S_TLS) && !io->paused)
+    if ((io->state == IO_S_PLAIN || io->state == IO_S_TLS) && !io->paused && !io->eof)
         read_in(io);
     leave(io);
 }
@@ -521,6 +535,13 @@ const char *io_why(const struct io *io)
 bool io_eof(const struct io *io)
 {
     return io->eof;
+}
+
+void io_await_end(struct io *io)
+{
+    io->awaits_end = true;
+    if (io->depth == 0)
+        io_update(io);
 }
 
 SSL *io_ssl(struct io *io)

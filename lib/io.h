@@ -60,6 +60,9 @@ void io_end(struct io *io);
 void io_deadline(struct io *io, unsigned seconds);
 const char *io_why(const struct io *io);
 bool io_eof(const struct io *io);
+/* After IO_EOF of TLS: its peer may still read (RFC 8446 6.1). When it has ended the socket, too,
+ * that is told as IO_ERROR. */
+void io_await_end(struct io *io);
 
 /* TLS. The io owns ssl from here on. Bytes already in the input buffer are the start of the TLS
  * stream and are fed to it first. On an io that has TLS already the new one travels inside it (a

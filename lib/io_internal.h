@@ -35,6 +35,7 @@ struct io {
     size_t pending_write; /* bytes SSL_write must be called with again */
     unsigned depth;
     bool paused, eof, ending, ended, want_write;
+    bool awaits_end;     /* of the socket, after TLS has ended (io_await_end) */
     bool breaks;         /* closing is to be a reset */
     bool lingers, drops; /* closing: the peer's end is waited for; and what it says is dropped */
     size_t dropped;

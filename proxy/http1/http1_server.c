@@ -523,13 +523,15 @@ static void run(struct http1_server *s)
 
 static void on_eof(struct http1_server *s)
 {
-    /* a client that ended its side after a whole request still gets its reply; but one that said
-     * close_notify is done (nobody half-closes TLS) */
-    if (s->state == S_EXCHANGE && s->request_done && io_ssl(s->io) == NULL) {
-        s->close_after = true;
+    /* a client that ended its side after a whole request still gets its reply; within TLS, where
+     * most that say close_notify are done, until it ends the socket as well */
+    if (s->state != S_EXCHANGE || !s->request_done) {
+        shut(s);
         return;
     }
-    shut(s);
+    s->close_after = true;
+    if (io_ssl(s->io))
+        io_await_end(s->io);
 }
 
 static void on_timeout(struct http1_server *s)

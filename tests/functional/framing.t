@@ -4,6 +4,7 @@ pipelining, keep-alive, pools, server-sent events, interim replies, a broken ori
 import hashlib
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -68,12 +69,18 @@ def answer(req, conn):
     elif path == "/garbage":
         conn.send(b"this is not HTTP\r\n\r\n")
         conn.close_after = True
+    elif path.startswith("/held/"):
+        answer.held.wait(10)
+        conn.reply(req, 200, "held")
     elif path == "/conn":
         conn.reply(req, 200, {"connection": conn.id})
     else:
         conn.reply(req, 200, {"length": req.body_len, "sha256": req.sha256, "path": req.path,
                               "coding": req.get("transfer-encoding"),
                               "trailers": req.trailers.decode()})
+
+
+answer.held = threading.Event()
 
 
 def get(path, host=HOST, extra="", method="GET"):
@@ -221,6 +228,32 @@ def events(t, gate, host):
          str(lags))
 
 
+def half_closed(t, s, gate, host, o):
+    """A client that has ended its TLS and still reads, as socat and gnutls-cli do, gets its reply; one that is gone gets none."""
+    for gone in (False, True):
+        with gate.tls(host) as st:
+            path, before = "/held/%d" % gone, len(s.d.kinds("aborted"))
+            answer.held.clear()
+            st.send(get(path, host, "Connection: close\r\n"))
+            tap.wait_for(lambda p=path: o.count(path=p), 5)
+            said = st.sock  # a whole shutdown would wait for the far side's
+            said.setblocking(False)
+            try:
+                said._sslobj.shutdown()
+            except ssl.SSLWantReadError:
+                pass
+            said.settimeout(10)
+            if gone:
+                said.close()
+                t.ok(tap.wait_for(lambda: len(s.d.kinds("aborted")) > before, 5), "%s: who is gone is waited for no more" % host)
+                answer.held.set()
+                continue
+            t.ok(not tap.wait_for(lambda: len(s.d.kinds("aborted")) > before, 0.3), "%s: who ended its TLS alone is not gone" % host)
+            answer.held.set()
+            r = st.reply()
+            t.eq((r.status, r.body), (200, b"held"), "%s: and gets its reply" % host)
+
+
 BAD = (b"GET http://%s/x HTTP/1.1\r\nHost : %s\r\n\r\n", b"GET http://%s/\x7f HTTP/1.1\r\nHost: %s\r\n\r\n",
        b"GET  http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n", b"GET http://%s/x HTTP/1.1\nHost: %s\r\n\r\n")
 
@@ -266,6 +299,8 @@ def main(t):
     t.part(pipelines, t, s, gate)
     t.part(connections, t, s, gate)
     t.part(repaired, t, s, gate)
+    for host, o in ((HOST, s.odd), (KEYED, s.keyed)):
+        t.part(half_closed, t, s, gate, host, o)
     t.part(at_fault, t, s, address)
     s.judge([(s.odd, None), (s.keyed, want)], (), "framing")
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -283,6 +283,62 @@ static void test_request_after_suspension(void)
     request_with_the_handshake(TLS1_2_VERSION, true);
 }
 
+/* How a client ends: its TLS, and then nothing, its socket, or something that is no TLS. */
+enum then { THEN_WAITS, THEN_GOES, THEN_TALKS };
+
+static void end_of_tls(enum then then)
+{
+    int fds[2];
+    struct client c;
+    struct seen s = {.client = &c, .want = "GET / HTTP/1.1\r\n\r\n"};
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    client_open(&c, fds[1], s.want, TLS1_3_VERSION);
+    struct io *io = io_new(base, fds[0], 4096, 4096, false);
+    io_callback(io, on_io, &s);
+    SSL *ssl = SSL_new(server_ctx);
+    SSL_set_app_data(ssl, &s);
+    SSL_set_info_callback(ssl, answer_at_once);
+    client_step(&c);
+    io_tls_accept(io, ssl);
+    for (int i = 0; i < 3 && !s.readable; i++)
+        run();
+    CU_ASSERT_FATAL(s.readable);
+    s.readable = false;
+    SSL_shutdown(c.ssl);
+    client_step(&c);
+    run();
+    CU_ASSERT(s.eof && !s.error && io_eof(io));
+    s.eof = false;
+    io_await_end(io);
+    if (then == THEN_GOES)
+        shutdown(c.fd, SHUT_WR);
+    if (then == THEN_TALKS)
+        CU_ASSERT_EQUAL(write(c.fd, "x", 1), 1);
+    struct timeval moment = {0, 20000};
+    event_base_loopexit(base, &moment);
+    event_base_dispatch(base);
+    CU_ASSERT_EQUAL(s.error, then != THEN_WAITS);
+    CU_ASSERT(!s.eof && !s.readable);
+    if (then == THEN_WAITS) { /* it still reads */
+        char text[16];
+        CU_ASSERT_EQUAL(io_write(io, "late", 4), 0);
+        event_base_loopexit(base, &moment);
+        event_base_dispatch(base);
+        client_step(&c);
+        CU_ASSERT_EQUAL(SSL_read(c.ssl, text, sizeof text), 4);
+        CU_ASSERT_FALSE(s.error);
+    }
+    io_close(io);
+    client_close(&c);
+}
+
+static void test_end_of_tls(void)
+{
+    end_of_tls(THEN_WAITS);
+    end_of_tls(THEN_GOES);
+    end_of_tls(THEN_TALKS);
+}
+
 static void test_garbage(void)
 {
     int fds[2];
@@ -361,6 +417,7 @@ void tap_suites(void)
                 test_request_with_the_handshake);
     CU_add_test(suite, "TLS: the same after the handshake was suspended",
                 test_request_after_suspension);
+    CU_add_test(suite, "TLS: it ends, and its socket later", test_end_of_tls);
     CU_add_test(suite, "TLS: garbage is an error", test_garbage);
     CU_add_test(suite, "TLS: groups", test_groups);
 }

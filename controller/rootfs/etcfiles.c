@@ -31,12 +31,7 @@ static const char *const copied[] = {
     "bash.bashrc",    "profile",    "login.defs",  "shells",         "rpc",
     "ethertypes",     "magic",      "locale.conf", "locale.alias",   "host.conf",
     "debian_version", "gai.conf",   "magic.mime",  "redhat-release", "alpine-release",
-};
-
-/* Shown from the host, read-only, when they are there. */
-static const char *const shown[] = {
-    "alternatives",    "ld.so.conf.d", "terminfo", "python3",           "perl", "fonts", "vim",
-    "crypto-policies", "java",         "maven",    "bash_completion.d",
+    "ocamlfind.conf",
 };
 
 /* Where programs look for the bundle, beside /etc/ssl/certs. */
@@ -250,45 +245,6 @@ static int copy(int etc, int host_etc, const char *name, struct err *err)
     return r;
 }
 
-static int show(int etc, int host_etc, const char *name, struct err *err)
-{
-    int from = openat(host_etc, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-    if (from < 0)
-        return 0;
-    if (fstat(from, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        close(from);
-        return 0;
-    }
-    int at = mounts_place(etc, name, true, err);
-    int tree = at < 0 ? -1 : mounts_clone(from, true, err);
-    int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
-    close(from);
-    if (at >= 0)
-        close(at);
-    if (tree >= 0)
-        close(tree);
-    return r < 0 ? err_wrap(err, "/etc/%s", name) : 0;
-}
-
-/* Directories whose names carry a version. */
-static int show_versioned(int etc, int host_etc, struct err *err)
-{
-    int fd = openat(host_etc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (d == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return err_sys(err, "/etc");
-    }
-    int r = 0;
-    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;)
-        if (strncmp(e->d_name, "python3.", 8) == 0 || strncmp(e->d_name, "java-", 5) == 0)
-            r = show(etc, host_etc, e->d_name, err);
-    closedir(d);
-    return r;
-}
-
 /* ---- trust ---- */
 
 static int link_trust(int at, const char *name, const char *prefix, const char *to, struct err *err)
@@ -409,14 +365,6 @@ static int trust_files(int etc, int host_etc, int trust, struct err *err)
     if (host >= 0)
         close(host);
     return r;
-}
-
-int etcfiles_show(int etc, int host_etc, struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-        if (show(etc, host_etc, shown[i], err) < 0)
-            return -1;
-    return show_versioned(etc, host_etc, err);
 }
 
 int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,

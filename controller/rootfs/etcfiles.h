@@ -11,8 +11,6 @@
  * directory with the trust bundles, which will be seen inside at /etc/durward. */
 int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
                    struct err *err);
-/* Mount on it the directories of the host's that are shown there. */
-int etcfiles_show(int etc, int host_etc, struct err *err);
 
 /* The variables of trust, for containers inside (oci_program.h), into dir. */
 int etcfiles_write_variables(int dir, struct err *err);

@@ -18,6 +18,7 @@
 #include "network_program.h"
 #include "oci_program.h"
 #include "rootfs_internal.h"
+#include "shown.h"
 #include "stdio_program.h"
 #include "trust_sandbox.h"
 #include "view.h"
@@ -98,19 +99,12 @@ static int lay_etc(struct rootfs *s, struct err *err)
     return r;
 }
 
-/* Directories of the host's /etc, which an image has by itself, and the bundles. */
-static int add_etc(struct rootfs *s, struct err *err)
+/* Directories of the host's /etc and /var, which an image has by itself, and the bundles. */
+static int add_shown(struct rootfs *s, struct err *err)
 {
-    int host = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int etc = host < 0 ? err_sys(err, "/etc") : mounts_place(s->root, "/etc", true, err);
-    int r = etc < 0 ? -1 : s->dirs.image >= 0 ? 0 : etcfiles_show(etc, host, err);
-    if (r == 0)
-        r = rootfs_attach_at(s, s->trust, "/etc/durward", true, err);
-    if (host >= 0)
-        close(host);
-    if (etc >= 0)
-        close(etc);
-    return r;
+    if (s->dirs.image < 0 && shown_attach(s->root, err) < 0)
+        return -1;
+    return rootfs_attach_at(s, s->trust, "/etc/durward", true, err);
 }
 
 /* Every JDK brings a trust store of its own; ours, if there is one, covers those that are files. */
@@ -444,7 +438,7 @@ static int lay_out(struct rootfs *s, struct err *err)
         return -1;
     if (s->dirs.image < 0 && add_system(s, false, err) < 0)
         return -1;
-    if (add_temporary(s, err) < 0 || add_etc(s, err) < 0 || cover_java(s, err) < 0 ||
+    if (add_temporary(s, err) < 0 || add_shown(s, err) < 0 || cover_java(s, err) < 0 ||
         add_home(s, err) < 0 || add_binds(s, err) < 0 || rootfs_add_volumes(s, err) < 0 ||
         rootfs_add_devices(s, err) < 0)
         return -1;

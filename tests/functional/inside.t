@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import socket
+import subprocess
 import sys
 import time
 
@@ -166,6 +167,28 @@ def logged(t, s, forge, basic):
              (forge, basic)], (), "inside")
 
 
+# Of what /usr leads to these are not the sandbox's: keys; what is made for the one host; a queue's folder.
+NOT_SHOWN = ("/etc/ssl/private", "/etc/environment", "/etc/X11/", "/var/spool/", "/var/cache/", "/var/log/", "/run/")
+
+
+def leads_to(path):
+    """Where a link leads, of a host's file that everybody may read; None where it leads nowhere."""
+    real = os.path.realpath(path)
+    return real if os.path.exists(real) and os.stat(real).st_mode & 4 and not real.startswith(NOT_SHOWN) else None
+
+
+def links(t, _, box):
+    """A program's package keeps in /etc and /var/lib what it starts with, and links in /usr lead there: also inside."""
+    found = subprocess.run(["find", "/usr", "-type", "l", "(", "-lname", "/etc/*", "-o", "-lname", "/var/*", ")"],
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.split("\n")
+    wanted = [x for x in found if x and leads_to(x)]
+    status, out, err = box.sh("while read -r f; do test -e \"$f\" || echo \"$f\"; done", stdin="".join(x + "\n" for x in wanted))
+    t.ok(len(wanted) > 10 and status == 0 and not out, "what the host's /usr leads to in /etc and /var is there: %d links" % len(wanted),
+         *["%s: %s" % (x, os.readlink(x)) for x in out.split()[:20]], err)
+    status, out, err = box.sh("ls -d /etc/shadow /etc/ssh/*key /etc/ssl/private /etc/mysql /etc/postgresql /etc/docker /var/lib/dpkg 2>/dev/null")
+    t.eq(out, "", "and nothing of accounts, keys or services")
+
+
 def main(t):
     s = scene.Scene(t)
     s.rule(allow="github.com/acme/*", git="fetch",
@@ -176,7 +199,7 @@ def main(t):
     before = time.time()
     box = durward.Sandbox(s.d)
     t.diag("sandbox ready in %.2f s" % (time.time() - before))
-    for part in (names, packets, disguises, strangers, families, remotes):
+    for part in (names, packets, disguises, strangers, families, remotes, links):
         t.part(part, t, s, box)
     status, err = box.close()
     t.has(err, "denied", "the summary at the end tells of denials")

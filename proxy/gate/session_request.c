@@ -2,6 +2,7 @@
 #include "session_internal.h"
 
 #include "basic.h"
+#include "gate_names.h"
 #include "guide.h"
 #include "inbound.h"
 #include "mcp_host.h"
@@ -75,6 +76,15 @@ static const char *identify(struct session *s, const struct head *h)
     return session_identify(s, password);
 }
 
+/* Whom a Host beside CONNECT may name: the target, or us, whom the request came to (ffmpeg). */
+static bool connect_host_fits(const struct field *host, const struct authority *target)
+{
+    struct authority said = *target;
+    return host == NULL ||
+           (authority_parse(&said, SCHEME_HTTPS, host->value) == 0 &&
+            (authority_same_host(&said, target) || strcmp(said.host, NAMES_SELF_HOST) == 0));
+}
+
 static void connect_request(struct session *s, struct http1_server *server,
                             const struct requester *by, struct head *h)
 {
@@ -88,10 +98,7 @@ static void connect_request(struct session *s, struct http1_server *server,
     }
     plain = a;
     plain.scheme = SCHEME_HTTP;
-    const struct field *host = http_head_find(h, "host");
-    struct authority said = a;
-    if (host && (authority_parse(&said, SCHEME_HTTPS, host->value) < 0 ||
-                 !authority_same_host(&said, &a))) {
+    if (!connect_host_fits(http_head_find(h, "host"), &a)) {
         session_refuse(s, by, h, &a, 421, "authority_mismatch");
         return;
     }

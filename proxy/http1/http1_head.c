@@ -152,9 +152,14 @@ static int parse_absolute(struct head *h, const struct limits *l, struct refusal
     struct slice rest = {t.p + end, t.n - end};
     if (slice_find(h->target_authority, '@') >= 0 || !target_authority_ok(h->target_authority))
         return refuse(why, 400, "bad_target");
-    if (rest.n == 0 || rest.p[0] != '/')
+    if (split_query(h, rest, l, why) < 0)
+        return -1;
+    if (h->path.n > 0)
+        return 0;
+    /* none is "/" (RFC 9110 4.2.3), but for OPTIONS, whose "*" it may stand for */
+    if (slice_eq(h->method, SLICE("OPTIONS")))
         return refuse(why, 400, "bad_target");
-    return split_query(h, rest, l, why);
+    return http_head_set_path(h, SLICE("/")) < 0 ? refuse(why, 503, "memory") : 0;
 }
 
 static int parse_target(struct head *h, const struct limits *l, struct refusal *why)
@@ -294,11 +299,12 @@ static int expectations(struct head *h, struct refusal *why)
     return 0;
 }
 
-/* One host at most, and of bytes that an authority can have; which it is, the session checks. */
+/* One host at most, and of bytes that an authority can have; which it is, the session checks. A
+ * CONNECT says its authority in its target, and some clients (lftp) say it there alone. */
 static int host(const struct head *h, struct refusal *why)
 {
     size_t n = http_head_count(h, "host");
-    if (n > 1 || (n == 0 && h->minor >= 1))
+    if (n > 1 || (n == 0 && h->minor >= 1 && h->form != TARGET_AUTHORITY))
         return refuse(why, 400, "host");
     if (n == 0)
         return 0;

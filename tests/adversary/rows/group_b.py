@@ -347,7 +347,10 @@ ROWS = [
                 "Upgrade: h2c\r\n", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n")],
             event="completed"),
         Case("Upgrade without Connection", get(fields="Upgrade: foo\r\n"), 501, "upgrade"),
-        Case("Connection: upgrade alone", get(fields="Connection: upgrade\r\n"), 400, "upgrade"),
+        Sweep("Connection: upgrade alone goes nowhere", [
+            (f,) + arrives(without("upgrade", "connection", "sec-websocket-key"), get(fields=f)) for f in (
+                "Connection: upgrade\r\n", "Connection: Upgrade, keep-alive\r\n", "Connection: upgrade\r\n"
+                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")], event="completed"),
         Sweep("prior knowledge at the proxy's port", [
             (repr(x), forward("PRI * HTTP/2.0\r\n\r\n" + x), 400, "h2c") for x in (
                 "SM\r\n\r\n", "SM\r\n\r\n\0\0\0\4\0\0\0\0\0", "", "SM", "XX\r\n\r\n")]),
@@ -412,6 +415,8 @@ ROWS = [
             ("a path", 1, "Host: {P}/x\r\n"), ("a list", 1, "Host: {P}, {E}\r\n"),
             ("with a space", 1, "Host: {P} {E}\r\n"))],
         Case("an empty one", http("GET / HTTP/1.1\r\nHost:\r\n\r\n"), 400, "malformed_host"),
+        Case("none, with an absolute target", forward("GET http://{C}/ HTTP/1.1\r\n\r\n"), 400, "host"),
+        Case("none, with CONNECT to a host of no rule", forward("CONNECT other.acme.dev:443 HTTP/1.1\r\n\r\n"), 403, "no_rule"),
         twin=http("GET / HTTP/1.0\r\n\r\n")),
     Row("B25", "smuggling in replies",
         Sweep("heads", list(smuggling_replies()), left="bytes", event="aborted"),

@@ -160,6 +160,16 @@ static void refused_name(struct session *s, const struct requester *by, const st
         session_refuse(s, by, h, &a, 403, "no_rule");
 }
 
+/* A server takes absolute form as well (RFC 9112 3.2.2): lftp and PHP write it into tunnels. It has
+ * to name what the connection leads to; what goes on is in origin form. */
+static bool target_fits(const struct session *s, const struct head *h)
+{
+    struct authority a = {.port = 0};
+    enum scheme scheme = h->target_https ? SCHEME_HTTPS : SCHEME_HTTP;
+    return h->form != TARGET_ABSOLUTE || (authority_parse(&a, scheme, h->target_authority) == 0 &&
+                                          authority_eq(&a, &s->authority));
+}
+
 /* Inside a tunnel or at a transparent listener, where the connection has its authority. */
 static void inner_request(struct session *s, const struct requester *by, struct head *h)
 {
@@ -167,7 +177,7 @@ static void inner_request(struct session *s, const struct requester *by, struct 
         session_refuse(s, by, h, &s->authority, 405, "connect_inside");
         return;
     }
-    if (h->form == TARGET_ABSOLUTE) {
+    if (!target_fits(s, h)) {
         session_refuse(s, by, h, &s->authority, 400, "bad_target");
         return;
     }
@@ -210,7 +220,9 @@ static void proxy_request(struct session *s, struct http1_server *server,
         return;
     }
     s->entry_name = "forward";
-    if (h->form != TARGET_ABSOLUTE || authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
+    /* https is never asked of a proxy in clear: what its client thinks private would not be */
+    if (h->form != TARGET_ABSOLUTE || h->target_https ||
+        authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
         session_refuse(s, by, h, NULL, 400, "bad_target");
         return;
     }

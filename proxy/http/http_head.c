@@ -133,6 +133,7 @@ int http_head_copy(struct head *to, const struct head *from)
     to->query = moved(from->query, &at);
     to->target_authority = moved(from->target_authority, &at);
     to->form = from->form;
+    to->target_https = from->target_https;
     to->has_query = from->has_query;
     to->respelled = from->respelled;
     to->status = from->status;

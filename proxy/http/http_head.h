@@ -51,6 +51,7 @@ struct head {
     bool has_query;
     bool respelled;                /* path or query hold escapes of ours (target.h) */
     struct slice target_authority; /* absolute and authority form */
+    bool target_https;             /* absolute form: its scheme, which is http else */
     /* reply */
     unsigned status;
     /* both */

@@ -136,14 +136,16 @@ static int split_query(struct head *h, struct slice t, const struct limits *l, s
     return target_spell(h, l->target_bytes, why);
 }
 
-/* absolute-form: only http://authority[/path]; https is never sent to a proxy in clear. */
+/* absolute-form: http or https, an authority, and perhaps a path. Whether that may be asked for on
+ * this connection the session knows. */
 static int parse_absolute(struct head *h, const struct limits *l, struct refusal *why)
 {
     struct slice t = h->target;
-    if (!slice_istarts(t, SLICE("http://")))
+    h->target_https = slice_istarts(t, SLICE("https://"));
+    if (!h->target_https && !slice_istarts(t, SLICE("http://")))
         return refuse(why, 400, "bad_target");
-    t.p += 7;
-    t.n -= 7;
+    t.p += h->target_https ? 8 : 7;
+    t.n -= h->target_https ? 8 : 7;
     size_t end = 0;
     while (end < t.n && t.p[end] != '/' && t.p[end] != '?')
         end++;

@@ -5,6 +5,7 @@ import re
 from . import hello
 from .bed import EVIL, OTHER, PLAIN, WILD
 from .case import Case, Row, Sweep
+from .group_b import arrives
 from .send import (client_hello, connect, fill, forward, get, http, names, sni)
 
 AM = (421, "authority_mismatch")
@@ -22,6 +23,10 @@ def canonical(host):
 
 def same(host):
     return canonical(host) and host.rstrip(b".").lower() == PLAIN.encode()
+
+
+def origin_form(q, _reply):
+    return None if q.target == "/" else "arrived: %s" % q.target
 
 
 def places(byte):
@@ -243,10 +248,17 @@ ROWS = [
     Row("A3", "absolute form is for the explicit port alone, and Host must equal it",
         Case("inside TLS, another host", http("GET http://{E}/ HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400,
              "bad_target"),
-        Case("inside TLS, https", http("GET https://{P}/ HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400,
+        Case("inside TLS, the same host, another scheme", http("GET http://{P}/ HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400,
              "bad_target"),
-        Case("inside TLS, the same host", http("GET http://{P}/ HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400,
+        Case("inside TLS, another port", http("GET https://{P}:444/ HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400,
              "bad_target"),
+        Case("inside TLS, https, another host", http("GET https://{E}/ HTTP/1.1\r\nHost: {P}\r\n\r\n"), 400,
+             "bad_target"),
+        Case("inside TLS, what the connection leads to, Host is another",
+             http("GET https://{P}/ HTTP/1.1\r\nHost: {E}\r\n\r\n"), 421, "authority_mismatch"),
+        Sweep("inside TLS, what the connection leads to arrives in origin form", [
+            (w,) + arrives(origin_form, http("GET %s HTTP/1.1\r\nHost: {P}\r\n\r\n" % w)) for w in (
+                "https://{P}/", "https://{P}", "HTTPS://{P}:443/", "https://{P}./")], event="completed"),
         Case("explicit, Host is another", forward("GET http://{C}/ HTTP/1.1\r\nHost: {E}\r\n\r\n"),
              400, "authority_mismatch"),
         Case("explicit, https in clear", forward("GET https://{P}/ HTTP/1.1\r\nHost: {P}\r\n\r\n"),

@@ -1,12 +1,14 @@
 #!/usr/bin/python3 -B
 """Programs of others that ask in ways of their own, each at its task inside a sandbox, transparent and with the proxy
-variables: HTTP/2 in clear, offered or by prior knowledge, methods of Subversion's, a file fetched in parts, URLs inside URLs. None of this is
-refused, and the answers are those of the server. doc/clients.md has the table; --write writes it."""
+variables: HTTP/2 in clear, offered or by prior knowledge, methods of Subversion's, a file fetched in parts, URLs inside URLs or
+without a path, CONNECT as lftp and ffmpeg say it, TLS that its client ends before the reply. None of this is refused, and the
+answers are those of the server. doc/clients.md has the table; --write writes it."""
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import wave
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, h2, h2_clear, h2_frames, nginx, peer, scan, scene, shapes, tap  # noqa: E402
@@ -41,6 +43,30 @@ svn $o -q co $at wc; cd wc; echo one >f; svn -q add f; svn $o -q ci -m first; sv
 svn $o -q mkdir -m second $at/d; svn $o -q cp -m third $at/f $at/d/g; svn $o -q lock f >/dev/null; echo two >f; svn $o -q ci -m fourth
 svn $o -q propset k v f; svn $o -q ci -m fifth; svn $o log -q $at | grep -c '^r'; svn $o cat $at/d/g; svn $o diff -r1:4 f | tail -2
 """
+ASK = "GET /half HTTP/1.1\\r\\nHost: deps.example.com\\r\\nConnection: close\\r\\n\\r\\n"
+NGINX = """cd $(mktemp -d); cat >conf <<'END'
+user root;
+daemon off; error_log stderr; pid pid;
+events {}
+http { access_log off; client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  server { listen unix:here; location / {
+    proxy_pass https://deps.example.com; proxy_ssl_server_name on; proxy_http_version 1.1; proxy_set_header Host deps.example.com;
+    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade"; } } }
+END
+nginx -e stderr -p "$PWD" -c "$PWD/conf" 2>log & trap "kill $!" EXIT
+for i in 1 2 3 4 5 6 7 8 9 10; do curl -sS --noproxy '*' --unix-socket here http://x/behind && exit; sleep 0.1; done; cat log; exit 1
+"""
+PHP = """php -r '$p = getenv("http_proxy"); $c = $p ? ["http" => ["proxy" => str_replace("http:", "tcp:", $p), "request_fulluri" => true]] : [];
+echo file_get_contents("http://clear.example.com", false, stream_context_create($c)), extension_loaded("mbstring") ? "mb" : "no mb";'
+"""
+ERLANG = """cd $(mktemp -d); cat >ask <<'END'
+#!/usr/bin/env escript
+main(_) -> inets:start(),
+  case os:getenv("http_proxy") of false -> ok; "http://" ++ R -> [H, P] = string:split(R, ":"), httpc:set_options([{proxy, {{H, list_to_integer(P)}, []}}]) end,
+  {ok, {{_, 200, _}, _, B}} = httpc:request("http://clear.example.com?a=b"), io:put_chars(B).
+END
+escript ask
+"""
 TRIES = {
     "curl --http2": ("an offer of h2c in clear", "curl -sS --http2 http://clear.example.com/x", '"/x"'),
     "Java's HttpClient": ("the same, as it makes it by itself", "java -Xshare:auto {inside}/Clear.java http://clear.example.com/x "
@@ -56,6 +82,17 @@ TRIES = {
                "cd $(mktemp -d) && aria2c -q -x4 -s4 -k1M --no-conf https://files.example.com/big && sha256sum big | cut -c1-64", None),
     "wget": ("a download resumed, from the same host", "cd $(mktemp -d) && head -c 1000000 {work}/big >big && "
              "wget -q -c https://files.example.com/big && sha256sum big | cut -c1-64", None),
+    "lftp": ("a file, by a CONNECT without Host and the whole URL in it", "cd $(mktemp -d) && lftp -c 'set net:max-retries 2; set net:timeout 10; "
+             "get https://files.example.com/big' >&2 && sha256sum big | cut -c1-64", None),
+    "ffmpeg": ("a film's length, by a CONNECT with the proxy's name for Host",
+               "ffprobe -v error -show_entries format=format_name -of csv=p=0 https://files.example.com/tone.wav", "wav"),
+    "php": ("a URL without a path, and the extensions that /etc names", PHP, '"target": "/"'),
+    "Erlang's httpc": ("a URL with a query and no path", ERLANG, '"/?a=b"'),
+    "nginx": ("a reverse proxy with its usual lines: Connection: upgrade in each request", NGINX, '"/behind"'),
+    "socat": ("a request and the end of TLS, before the reply",
+              "printf '" + ASK + "' | socat -t 10 - OPENSSL:deps.example.com:443,cafile=$SSL_CERT_FILE", '"/half"'),
+    "gnutls-cli": ("the same", "printf '" + ASK + "' | gnutls-cli --no-ca-verification -p 443 deps.example.com 2>&1", '"/half"'),
+    "lynx": ("a page, as its configuration in /etc has it", "lynx -dump https://files.example.com/page.html", "kept"),
     "curl": ("a URL inside a URL", "curl -sS 'https://deps.example.com/read/https://example.com//a?b=//c'",
              '"/read/https://example.com//a?b=//c"'),
 }
@@ -103,7 +140,7 @@ def missing(name, repository):
     if name.startswith("gRPC"):
         there = os.path.exists(os.path.join(durward.clients_dir(), "venv/bin/python" if "Python" in name else "bin/grpcclient"))
         return None if there else "it was not built: run tests/functional/clients/setup"
-    program = name.split()[0] if name != "Java's HttpClient" else "java"
+    program = {"Java's HttpClient": "java", "Erlang's httpc": "escript", "ffmpeg": "ffprobe"}.get(name, name.split()[0])
     return None if shutil.which(program) else program + " is not installed"
 
 
@@ -147,6 +184,11 @@ def main(t):
     for path in (os.path.join(files.www, "big"), os.path.join(s.d.work, "big")):
         with open(path, "wb") as f:
             f.write(big)
+    with wave.open(os.path.join(files.www, "tone.wav"), "wb") as f:
+        f.setparams((1, 2, 8000, 0, "NONE", ""))
+        f.writeframes(bytes(16000))
+    with open(os.path.join(files.www, "page.html"), "w", encoding="ascii") as f:
+        f.write("<p>The door is <b>kept</b>.")
     repository = subversion(t, s)
     box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "bin"))
     table, outputs = [], []

@@ -1,5 +1,5 @@
-/* Doubles a buffer, takes 64 KiB where it needs more than 16, and adds a quarter beyond that. It grows
- * into fresh memory, since realloc could leave a copy of what must be wiped. */
+/* Doubles a buffer, takes 64 KiB where it needs more than 16, and adds a quarter beyond that. It
+ * grows into fresh memory, since realloc could leave a copy of what must be wiped. */
 #include "buf.h"
 
 #include "assertion.h"

@@ -32,8 +32,8 @@ void io_callback(struct io *io, io_fn fn, void *arg); /* may change hands betwee
 void io_close(struct io *io);                         /* drops unsent output; NULL is fine */
 void io_close_flushed(struct io *io); /* sends what is queued first (10 s at most); no more
                                          callbacks after this call */
-/* The same, and the peer's end is waited for (2 s and 1 MiB at most, and no more than 256 streams of
- * a process do): for last words that are to arrive while the peer may still be sending (RFC 9112
+/* The same, and the peer's end is waited for (2 s and 1 MiB at most, and no more than 256 streams
+ * of a process do): for last words that are to arrive while the peer may still be sending (RFC 9112
  * 9.6, RFC 6455 7.1.1). */
 void io_close_lingering(struct io *io);
 /* What was sent is not whole, and its reader must see that: closing will say no close_notify and

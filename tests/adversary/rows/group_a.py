@@ -52,7 +52,7 @@ def in_absolute(host):
     if b" " in host:
         return 400, "bad_version"
     cut = re.split(rb"[/?]", host)[0]
-    if not canonical(cut) or host[len(cut):][:1] == b"?":
+    if not canonical(cut):
         return 400, "bad_target"
     return 400, None if same(cut) else "authority_mismatch"
 

@@ -403,6 +403,10 @@ static nghttp2_option *options(void)
     if (nghttp2_option_new(&o) != 0)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
+#if NGHTTP2_VERSION_NUM >= 0x013200 /* until then it did not look for them */
+    /* blanks around a value, which servers leave there and every client takes off */
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(o, 1);
+#endif
     nghttp2_option_set_no_closed_streams(o, 1);
     for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
         nghttp2_option_set_user_recv_extension_type(o, (uint8_t)type); /* else nobody counts them */

@@ -109,9 +109,10 @@ static int on_header(nghttp2_session *session UNUSED, const nghttp2_frame *f UNU
         return 0;
     if (slice_eq(name, SLICE(":status")))
         return status(c, value);
+    value = slice_trim(value);
     if (!http1_is_token(name) || !http1_is_value(value))
         return bad_block(c, "bad field in the reply");
-    if (++c->fields > c->limits->headers || buf_append_slice(&c->block, name) < 0 ||
+    if (++c->fields > HEAD_FIELDS_MAX || buf_append_slice(&c->block, name) < 0 ||
         buf_append_str(&c->block, ": ") < 0 || buf_append_slice(&c->block, value) < 0 ||
         buf_append_str(&c->block, "\r\n") < 0)
         return bad_block(c, "reply head too large");

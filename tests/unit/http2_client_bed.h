@@ -35,6 +35,8 @@ struct asked {
     struct bed *bed;
     enum body_kind body;
     char code[64];
+    char x[16];      /* of the field of that name */
+    size_t n_fields; /* of the reply */
     struct buf got;
 };
 
@@ -79,6 +81,9 @@ static inline void on_reply(void *arg, const struct head *h)
     a->replies++;
     a->status = h->status;
     a->body = h->body;
+    a->n_fields = h->n;
+    const struct field *x = http_head_find(h, "x");
+    snprintf(a->x, sizeof a->x, "%.*s", x ? (int)x->value.n : 0, x ? x->value.p : "");
     if (a->drop_on_reply)
         drop(a);
 }

@@ -33,6 +33,29 @@ static void test_plain(void)
     close_bed(&b);
 }
 
+/* Servers leave blanks around values, and set many cookies: no client minds. */
+static void test_fields(void)
+{
+    struct bed b;
+    unsigned char f[8192];
+    size_t n = put_field(f, ":status", "200");
+    open_bed(&b);
+    settings(&b);
+    ask(&b, 0, "GET", BODY_NONE);
+    ask(&b, 1, "GET", BODY_NONE);
+    n += put_field(f + n, "x", " a b; \t");
+    n += put_field(f + n, "content-length", "0");
+    say(&b, NGHTTP2_HEADERS, HEADERS_END | END_STREAM, 1, f, n);
+    CU_ASSERT(b.a[0].ends == 1 && b.a[0].fails == 0);
+    CU_ASSERT_STRING_EQUAL(b.a[0].x, "a b;");
+    n = put_field(f, ":status", "200");
+    for (size_t i = 0; i < HEAD_FIELDS_MAX; i++)
+        n += put_field(f + n, "x", "y");
+    say(&b, NGHTTP2_HEADERS, HEADERS_END | END_STREAM, 3, f, n);
+    CU_ASSERT(b.a[1].ends == 1 && b.a[1].n_fields == HEAD_FIELDS_MAX);
+    close_bed(&b);
+}
+
 static void test_upload(void)
 {
     struct bed b;
@@ -502,6 +525,7 @@ void suite_http2_client(void)
 {
     CU_pSuite s = CU_add_suite("http2_client", setup, teardown);
     CU_add_test(s, "replies, interim ones, trailers", test_plain);
+    CU_add_test(s, "replies' fields: blanks, and many", test_fields);
     CU_add_test(s, "a body within the origin's window; an early answer", test_upload);
     CU_add_test(s, "a holder without room", test_backpressure);
     CU_add_test(s, "the connection goes when the reply is whole", test_closed_after_end);

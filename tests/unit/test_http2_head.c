@@ -150,9 +150,6 @@ static void test_fields(void)
         "x=a\nb",
         "x=a\r\nb: c",
         "x=\x01",
-        "x= a",
-        "x=a ",
-        "x=a\t",
         "connection=x",
         "keep-alive=x",
         "upgrade=h2c",
@@ -174,6 +171,27 @@ static void test_fields(void)
     refused(GET "|content-length=1|content-length=1", false, 400, "framing");
     refused(GET "|content-length=+1", false, 400, "framing");
     refused(GET "|content-length=5", true, 400, "framing"); /* and no body */
+}
+
+static void accepted(const char *text, bool end, struct head *h);
+
+/* Blanks around a value say nothing, as in HTTP/1 (which value it is, no two may read differently).
+ */
+static void test_blanks(void)
+{
+    struct head h;
+    accepted(GET "|x= a\tb \t|y=\t|te= trailers |host= a.example|content-length= 0 ", true, &h);
+    CU_ASSERT(slice_eq(http_head_find(&h, "x")->value, SLICE("a\tb")));
+    CU_ASSERT(slice_eq(http_head_find(&h, "y")->value, SLICE("")));
+    CU_ASSERT(slice_eq(http_head_find(&h, "te")->value, SLICE("trailers")));
+    CU_ASSERT_EQUAL(h.body, BODY_NONE);
+    http_head_free(&h);
+    refused(GET "|content-length= 5", true, 400, "framing");
+    refused(GET "|content-length=5 5", false, 400, "framing");
+    refused(GET "|te= gzip", true, 400, "bad_header");
+    refused(GET "|host= b.example", true, 400, "authority_mismatch");
+    refused(GET "|x =a", true, 400, "bad_header");
+    refused(GET "| x=a", true, 400, "bad_header");
 }
 
 static void test_sizes(void)
@@ -282,6 +300,7 @@ void suite_http2_head(void)
     CU_add_test(s, "the scheme is the connection's", test_schemes);
     CU_add_test(s, "a request line cannot be split", test_line);
     CU_add_test(s, "fields that HTTP/2 must not carry", test_fields);
+    CU_add_test(s, "blanks around a value", test_blanks);
     CU_add_test(s, "sizes", test_sizes);
     CU_add_test(s, "what is accepted reads as HTTP/1 does", test_accepted);
     CU_add_test(s, "trailers", test_trailers);

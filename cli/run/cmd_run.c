@@ -221,7 +221,8 @@ static char *log_option(const struct config *c, const char *file)
 }
 
 /* file: the configuration, where it was named with -c; the log is where that says. */
-static void print_summary(const struct run_result *r, const struct config *c, const char *file)
+static void print_summary(const struct run_result *r, const struct config *c, const char *file,
+                          bool asks)
 {
     char path[4096];
     if (out_is_quiet())
@@ -230,6 +231,8 @@ static void print_summary(const struct run_result *r, const struct config *c, co
     if (!run_summary_print(&r->denials))
         return;
     char *where = log_option(c, file);
+    if (!asks && run_summary_has(&r->denials, "approval_denied"))
+        fprintf(stderr, "; run --ask asks you about what an ask rule holds");
     fprintf(stderr, "; durward audit query%s --sandbox %s\n",
             where ? out_clean(where, path, sizeof path) : "", r->sandbox);
     free(where);
@@ -267,7 +270,7 @@ static int conclude(const struct config *c, const struct run_options *o, struct 
         char clean[1024];
         out_error("%s", out_clean(result->text, clean, sizeof clean));
     }
-    print_summary(result, c, o->config);
+    print_summary(result, c, o->config, o->ask);
     return (int)result->status;
 }
 
@@ -329,7 +332,8 @@ static int cmd_run(int argc, char **argv)
 report:
     if (err.code != ERR_NONE)
         out_error("%s", err.text);
-    if (err.code == ERR_PARSE && file && c == NULL && strncmp(err.text, "--", 2) != 0)
+    if (err.code == ERR_PARSE && file && c == NULL && strncmp(err.text, "--", 2) != 0 &&
+        strstr(err.text, "--policy") == NULL)
         out_error("'durward check %s' tells all that is wrong with it", file);
 out:
     run_profile_done(&p);

@@ -72,6 +72,14 @@ bool run_summary_print(const struct denials *d)
     return print_half(d, true, denied ? "; " : "durward: ") + denied > 0;
 }
 
+bool run_summary_has(const struct denials *d, const char *code)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (strcmp(d->list[i].code, code) == 0)
+            return true;
+    return false;
+}
+
 void run_summary_print_calls(const struct denials *d)
 {
     const struct denial_calls *c = &d->calls;

@@ -58,7 +58,7 @@ static const struct answer_words table[] = {
     {"blocked_ip", 0, ANSWER_DENIED, "the host's address is one that may not be reached", ASK, 0},
     {"budget", 0, ANSWER_DENIED, "a budget of the policy is used up",
      "Wait as long as Retry-After says, or ask whoever runs this sandbox for more", 0},
-    {"approval_denied", 0, ANSWER_DENIED, "a person was asked and said no",
+    {"approval_denied", 0, ANSWER_DENIED, "a person has to allow it, and did not",
      "Ask whoever runs this sandbox before it is sent again", 0},
     {"approval_timeout", 0, ANSWER_DENIED, "a person was asked and did not answer in time",
      "Ask whoever runs this sandbox to answer, then send it again", 0},

@@ -298,6 +298,7 @@ def terminal(t, s):
            (ISSUE % 23))
     t.ok(c.see("approval_denied"), "without --ask it is denied at once", c.out)
     c.type("exit\n")
+    t.ok(c.see("run --ask asks you"), "and the line at the end says what would have asked", c.out)
     c.wait()
     r = d.run(["true"], flags=["--ask"], start_new_session=True)
     t.ok(r.returncode == 125 and "needs a terminal" in r.stderr, "--ask needs a terminal", r.stderr)

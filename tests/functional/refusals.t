@@ -30,7 +30,7 @@ CASES = {
                "Durward could not complete this request: the origin could not be connected to",
                "tell whoever runs this sandbox"),
     "held": ("a request that somebody said no to", "approval denied", HELD, False,
-             "Durward denied this request: a person was asked and said no", "Ask whoever runs this sandbox before"),
+             "Durward denied this request: a person has to allow it, and did not", "Ask whoever runs this sandbox before"),
 }
 STATUS = "it shows the status of CONNECT alone"
 NO_BODY = "it shows the status alone"

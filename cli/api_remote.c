@@ -116,7 +116,10 @@ static SSL *client(const struct authority *a, int fd, struct err *err)
                 X509_verify_cert_error_string(SSL_get_verify_result(ssl)),
                 ca && *ca ? "" : "; DURWARD_CA names the file of the daemon's CA");
     else
-        err_set(err, ERR_UNREADY, "%s does not speak TLS with us", a->host);
+        err_set(err, ERR_UNREADY,
+                "%s does not speak TLS with us; its name or address must be the one of the "
+                "daemon's 'controller: { https, name }'",
+                a->host);
     SSL_free(ssl);
     return NULL;
 }

@@ -29,7 +29,7 @@ const struct command command_completion = {
     "They ask this command for names as they are needed: --list sandboxes, approvals, proposals, "
     "suppressions,\n"
     "tokens, snapshots, volumes, templates (of the daemon), policies, presets, secrets (of the "
-    "configuration),\nimages, profiles, homes, commands.\n",
+    "configuration),\nimages, profiles, homes, commands, records (their kinds).\n",
     cmd_completion,
 };
 
@@ -105,7 +105,9 @@ static const struct {
               {"from", "profiles"},         {"home", "homes"},
               {"backend", "backends"},      {"on-idle", "idle-ends"},
               {"on-soft-ttl", "soft-ends"}, {"direction", "directions"},
-              {"scope", "scopes"},          {"access", "access"}};
+              {"scope", "scopes"},          {"access", "access"},
+              {"credential", "secrets"},    {"format", "formats"},
+              {"kind", "records"},          {"decision", "records"}};
 
 /* Kinds whose words are always the same. */
 static const struct {
@@ -115,6 +117,8 @@ static const struct {
              {"idle-ends", {"delete", "pause", "stop"}},
              {"soft-ends", {"stop", "pause"}},
              {"directions", {"both", "in", "out"}},
+             {"formats", {"shell", "dotenv", "docker", "json", "github-actions"}},
+             {"records", {"allow", "deny"}}, /* and the kinds of records */
              {"access", {"one", "many"}}};
 
 static const char *kind_of_value(const struct arg_option *o)
@@ -155,6 +159,30 @@ static void each_option(const struct command *c,
 
 /* ---- bash ---- */
 
+/* `help COMMAND`: that command's verbs. */
+static void bash_help(void)
+{
+    char list[200];
+    printf("    if [ \"${COMP_WORDS[1]}\" = help ] && [ \"$COMP_CWORD\" -gt 2 ]; then\n"
+           "        kind=\n        case \"$COMP_CWORD ${COMP_WORDS[2]}\" in\n");
+    for (const struct command *const *c = commands; *c; c++)
+        if ((*c)->verbs && *verbs(*c, list, sizeof list))
+            printf("        \"3 %s\") words=\"%s\" ;;\n", (*c)->name, list);
+    printf("        esac\n    fi\n");
+}
+
+/* `run PROFILE`, also behind an option's value. */
+static void bash_run(void)
+{
+    printf("    if [ \"${COMP_WORDS[1]}\" = run ] && [ \"${cur#-}\" = \"$cur\" ]; then\n"
+           "        case \"$COMP_CWORD ${COMP_WORDS[COMP_CWORD-2]}\" in\n"
+           "        \"2 \"*");
+    for (const struct arg_option *o = command_run.options; o->name; o++)
+        if (o->value)
+            printf("|*\" --%s\"", o->name);
+    printf(") kind=profiles ;;\n        esac\n    fi\n");
+}
+
 static void bash_option(const struct command *c UNUSED, const struct arg_option *o)
 {
     printf(" --%s", o->name);
@@ -186,7 +214,10 @@ static void bash(void)
     for (size_t i = 0; i < ARRAY_LEN(things); i++)
         printf("    \"%s \"%s) [ \"$COMP_CWORD\" -lt %d ] || kind=%s ;;\n", things[i].command,
                things[i].verb ? things[i].verb : "*", things[i].verb ? 3 : 2, things[i].kind);
-    printf("    esac\n    case ${COMP_WORDS[COMP_CWORD-1]} in\n");
+    printf("    esac\n");
+    bash_help();
+    bash_run();
+    printf("    case ${COMP_WORDS[COMP_CWORD-1]} in\n");
     for (size_t i = 0; i < ARRAY_LEN(values); i++)
         printf("    --%s) kind=%s words= ;;\n", values[i].option, values[i].kind);
     printf("    esac\n"
@@ -231,6 +262,12 @@ static void zsh(void)
     for (size_t i = 0; i < ARRAY_LEN(further); i++)
         printf("    '%s %s') more=('3:what:(%s)') ;;\n", further[i].command, further[i].verb,
                further[i].words);
+    for (const struct command *const *c = commands; *c; c++)
+        if ((*c)->verbs && *verbs(*c, list, sizeof list))
+            printf("    'help %s') more=('2:command:(%s)' '3:verb:(%s)') ;;\n", (*c)->name,
+                   (*c)->name, list);
+    printf("    'run '*) more=('2:profile or command:{compadd -- $(durward completion --list "
+           "profiles 2>/dev/null); _command_names -e; _files}' '*:file:_files') ;;\n");
     for (size_t i = 0; i < ARRAY_LEN(things); i++)
         printf("    '%s '%s) more+=('*:id:{compadd -- $(durward completion --list %s "
                "2>/dev/null)}') ;;\n",
@@ -274,17 +311,23 @@ static void fish(void)
         printf("'\n");
         if (*verbs(*c, list, sizeof list))
             printf("complete -c durward -n '__durward_is %s 2' -f -a '%s'\n", (*c)->name, list);
+        if ((*c)->verbs && *list)
+            printf("complete -c durward -n '__durward_is help 3; and test (commandline -opc)[3] = "
+                   "%s' -f -a '%s'\n",
+                   (*c)->name, list);
         each_option(*c, fish_option);
     }
+    printf("complete -c durward -n '__durward_is run 2' -a '(durward completion --list profiles "
+           "2>/dev/null)'\n");
     for (size_t i = 0; i < ARRAY_LEN(further); i++)
         printf("complete -c durward -n '__fish_seen_subcommand_from %s; "
                "and __fish_seen_subcommand_from %s' -a '%s'\n",
                further[i].command, further[i].verb, further[i].words);
     for (size_t i = 0; i < ARRAY_LEN(things); i++)
-        printf("complete -c durward -n '__durward_is %s; and __fish_seen_subcommand_from %s' -f "
+        printf("complete -c durward -n '__durward_is %s%s%s' -f "
                "-a '(durward completion --list %s 2>/dev/null)'\n",
-               things[i].command, things[i].verb ? things[i].verb : things[i].command,
-               things[i].kind);
+               things[i].command, things[i].verb ? "; and __fish_seen_subcommand_from " : " 2",
+               things[i].verb ? things[i].verb : "", things[i].kind);
     printf("complete -c durward -l help -d 'show help'\ncomplete -c durward -l json -d 'JSON'\n"
            "complete -c durward -l socket -r -d 'API socket'\n");
 }
@@ -342,8 +385,10 @@ static int list(const struct args *a, const char *kind)
     static const struct {
         const char *kind;
         const struct command *of;
-    } named[] = {
-        {"images", &command_image}, {"profiles", &command_profile}, {"homes", &command_home}};
+    } named[] = {{"images", &command_image},
+                 {"profiles", &command_profile},
+                 {"homes", &command_home},
+                 {"records", &command_audit}};
     struct err err = {0};
     int r = 1;
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)

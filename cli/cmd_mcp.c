@@ -20,7 +20,7 @@ static int cmd_mcp(int argc, char **argv);
 static const struct arg_option options[] = {
     {0, "operator", NULL, "the tools of an operator: the log, approvals, sandboxes",
      offsetof(struct asked, operates)},
-    {0, "read-only", NULL, "only those that change nothing, as without any word of it",
+    {0, "read-only", NULL, "only those that change nothing (the default)",
      offsetof(struct asked, reads)},
     {0, "allow-changes", NULL, "approvals and the end of sandboxes too",
      offsetof(struct asked, changes)},
@@ -34,9 +34,10 @@ const struct command command_mcp = {
     options,
     "Speaks the Model Context Protocol on standard input and output. Its tools are calls to the\n"
     "daemon's API: whoever starts it has the rights of the socket's owner, or of DURWARD_TOKEN's\n"
-    "scopes. What it tells was written by sandboxes too, and a model may take that for a word of\n"
-    "yours: so its tools change nothing, but with --allow-changes. Not for agents in sandboxes:\n"
-    "those ask http://durward.internal/.\n\n"
+    "scopes. Sandboxes wrote part of what it tells, and a model may take that for a word of "
+    "yours:\n"
+    "so its tools change nothing unless you say --allow-changes. Agents in sandboxes do not use\n"
+    "it; they ask http://durward.internal/.\n\n"
     "  claude mcp add durward -- durward mcp --operator\n",
     cmd_mcp,
 };

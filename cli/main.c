@@ -54,7 +54,11 @@ static int unknown_command(const char *name)
         n++;
     ssize_t best = name[0] == '-' ? -1 : nearest(name, n, command_name, NULL);
     out_clean(name, clean, sizeof clean);
-    if (best >= 0)
+    if (name[0] == '-')
+        out_error("there is no option '%s' before the command: options stand behind it, as in "
+                  "'durward run -c FILE'",
+                  clean);
+    else if (best >= 0)
         out_error("there is no command '%s'; did you mean '%s'?", clean, commands[best]->name);
     else
         out_error("there is no command '%s'; 'durward --help' lists them", clean);

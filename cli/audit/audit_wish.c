@@ -112,5 +112,11 @@ char *audit_wish_dir(const struct args *a, struct audit_wish *w, int *code)
 {
     w->f.wanted = wanted;
     w->f.wanted_arg = w;
-    return audit_asked_dir(a, &w->common, &w->f, code);
+    char *dir = audit_asked_dir(a, &w->common, &w->f, code);
+    if (dir && w->until && w->f.since > w->f.until) {
+        *code = args_usage(a->cmd, "--until lies before --since");
+        free(dir);
+        return NULL;
+    }
+    return dir;
 }

@@ -321,9 +321,18 @@ static int run_tail(int argc, char **argv)
 
 /* ---- the command ---- */
 
+/* Kinds of records, for the shell's completion. */
+static int names(void (*put)(const char *name))
+{
+    for (int k = 1; k < RECORD_KINDS; k++)
+        put(record_kind_name((enum record_kind)k));
+    return 0;
+}
+
 const struct command command_audit = {
     .name = "audit",
     .usage = "tail|query|verify|... [OPTION...] [DIR]",
     .summary = "Read, verify and prove the audit log.",
     .verbs = audit_verbs,
+    .names = names,
 };

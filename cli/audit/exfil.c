@@ -22,7 +22,7 @@ struct box {
     uint64_t foreign, cross, misplaced, reflected;
     char minute[TIMESTAMP_MINUTE + 1]; /* of the names that `now` counts */
     uint64_t now, burst;               /* names in one minute; the most of any */
-    char first[TIMESTAMP_SECOND], last[TIMESTAMP_SECOND];
+    char first[TIMESTAMP_SECOND + 1], last[TIMESTAMP_SECOND + 1]; /* "...:59Z"; "": none */
 };
 
 struct exfil {
@@ -136,9 +136,9 @@ static uint64_t at_least(int64_t n, uint64_t least)
 static void note_time(struct box *b, const char *time)
 {
     if (b->first[0] == 0 || strncmp(time, b->first, TIMESTAMP_SECOND - 1) < 0)
-        snprintf(b->first, sizeof b->first, "%.19s", time);
+        snprintf(b->first, sizeof b->first, "%.19sZ", time);
     if (strncmp(time, b->last, TIMESTAMP_SECOND - 1) > 0)
-        snprintf(b->last, sizeof b->last, "%.19s", time);
+        snprintf(b->last, sizeof b->last, "%.19sZ", time);
 }
 
 static void note_name(struct box *b, const struct query_row *row)

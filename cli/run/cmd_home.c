@@ -61,9 +61,11 @@ static void list_one(void *arg, const char *name, bool used, int dir)
         &text, "%s%s of %s, %s", i ? "; " : "", json_string_value(json_object_get(one, "secrets")),
         json_string_value(json_object_get(one, "policy")),
         json_string_value(json_object_get(one, "written")));
+    if (json_array_size(logins) == 0)
+        bad |= buf_append(&text, "-", 1);
     bad |= buf_append(&text, "", 1);
     out_table_cell(l->table, name);
-    out_table_cell(l->table, used ? "in use" : "");
+    out_table_cell(l->table, used ? "in use" : "-");
     out_table_cell(l->table, bad ? "many" : (const char *)buf_data(&text));
     buf_free(&text);
     json_decref(logins);
@@ -112,7 +114,8 @@ static int run_ls(int argc, char **argv)
     return r < 0 || out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
-static int with_name(const struct command *cmd,
+/* done: the member of the answer in JSON that names the home. */
+static int with_name(const struct command *cmd, const char *done,
                      int (*fn)(const struct config *c, const char *name, struct err *err), int argc,
                      char **argv)
 {
@@ -126,23 +129,25 @@ static int with_name(const struct command *cmd,
         code = args_usage(cmd, "a home's name is needed; 'durward home ls' lists them");
     else
         code = fn(c, argv[a.next], &err) < 0 ? out_fail(&err) : EXIT_OK;
+    if (code == EXIT_OK && a.json && out_json(json_pack("{s:[s]}", done, argv[a.next])) < 0)
+        code = EXIT_NO;
     config_unref(c);
     return code;
 }
 
 static int run_logout(int argc, char **argv)
 {
-    return with_name(&home_verbs[1], home_logout, argc, argv);
+    return with_name(&home_verbs[1], "logged_out", home_logout, argc, argv);
 }
 
 static int run_renew(int argc, char **argv)
 {
-    return with_name(&home_verbs[2], home_renew, argc, argv);
+    return with_name(&home_verbs[2], "renewed", home_renew, argc, argv);
 }
 
 static int run_rm(int argc, char **argv)
 {
-    return with_name(&home_verbs[3], home_remove, argc, argv);
+    return with_name(&home_verbs[3], "removed", home_remove, argc, argv);
 }
 
 static void put_name(void *arg, const char *name, bool used UNUSED, int dir UNUSED)

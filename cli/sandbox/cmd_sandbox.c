@@ -144,7 +144,10 @@ const struct command sandbox_verbs[] = {
         {"sandbox create", "[--policy NAME] [--image NAME] [--label K=V]... [--ttl T] [OPTION...]",
          "Make a sandbox; prints its id.", create_options,
          "It runs when the id is printed. At its time to live, when it is idle too long, or by\n"
-         "'durward sandbox rm' it ends, and its files go; the daemon's end stops it only.\n",
+         "'durward sandbox rm' it ends, and its files go; the daemon's end stops it only. It sees\n"
+         "no file of this host: 'sandbox cp' and 'sandbox sync' bring some in, --volume mounts "
+         "one\n"
+         "that stays, and 'durward run' binds a directory.\n",
          run_create},
     [LS] = {"sandbox ls", "[--label K=V]... [--state STATE] [--json]", "List sandboxes.",
             ls_options,

@@ -81,7 +81,9 @@ int verb_snapshot(int argc, char **argv)
     }
     int n = argc - a.next;
     const char *first = a.next < argc ? argv[a.next] : "";
-    if (strcmp(first, "ls") == 0 && a.next + 1 == argc)
+    if (strcmp(first, "ls") == 0 && n > 1)
+        return args_usage(a.cmd, "'ls' lists the snapshots of all sandboxes, and takes no name");
+    if (strcmp(first, "ls") == 0)
         return list(&a);
     if (strcmp(first, "rm") == 0 && a.next + 1 < argc) {
         a.next++;

@@ -198,6 +198,8 @@ int verb_sync(int argc, char **argv)
     w.json = a.json;
     if (code == EXIT_OK && argc - a.next != 2)
         code = args_usage(a.cmd, "a sandbox and a directory of this host are needed");
+    else if (code == EXIT_OK && strchr(argv[a.next], '/'))
+        code = args_usage(a.cmd, "the sandbox goes first, then the directory of this host");
     else if (code == EXIT_OK && split(argv[a.next + 1], &here, &inside) < 0)
         code = args_usage(a.cmd, "the directory is DIR, or DIR:/PATH with a path inside");
     else if (code == EXIT_OK)

@@ -102,8 +102,9 @@ int api_check_sandboxes(const struct api *a, struct err *err)
     size_t n = managed_sandboxes_of_token(a->controller, b->id);
     return n < (uint64_t)b->max_sandboxes
                ? 0
-               : err_set(err, ERR_UNREADY, "this token may have %lld sandboxes, and has %zu",
-                         (long long)b->max_sandboxes, n);
+               : err_set(err, ERR_UNREADY,
+                         "this token has %zu sandbox%s, and may have %lld at most", n,
+                         n == 1 ? "" : "es", (long long)b->max_sandboxes);
 }
 
 /* ---- tokens ---- */

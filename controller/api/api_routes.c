@@ -166,9 +166,12 @@ static bool allowed(const struct api *a, struct evhttp_request *req, unsigned sc
 {
     if (a->bearer == NULL)
         return true;
-    if (!bearer_may(a->bearer, scope & ~(unsigned)SCOPE_WIDE))
-        api_refuse(req, 403, "scope", "this token is not for that: it lacks the scope");
-    else if ((scope & SCOPE_WIDE) && bearer_is_narrow(a->bearer))
+    if (!bearer_may(a->bearer, scope & ~(unsigned)SCOPE_WIDE)) {
+        char text[80];
+        snprintf(text, sizeof text, "this token is not for that: it lacks the scope '%s'",
+                 bearer_scope_name(scope));
+        api_refuse(req, 403, "scope", text);
+    } else if ((scope & SCOPE_WIDE) && bearer_is_narrow(a->bearer))
         api_refuse(req, 403, "scope", "this token is for some sandboxes only, and that is of all");
     else
         return true;

@@ -35,6 +35,14 @@ int bearer_scope_of(const char *name)
     return -1;
 }
 
+const char *bearer_scope_name(unsigned of)
+{
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+        if (of & scopes[i].scope)
+            return scopes[i].name;
+    return "";
+}
+
 static int64_t now_seconds(void)
 {
     return (int64_t)time(NULL);

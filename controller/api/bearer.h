@@ -74,6 +74,8 @@ json_t *bearers_json(const struct bearers *b);
 
 /* -1: there is no such scope. */
 int bearer_scope_of(const char *name);
+/* The name of the first of these scopes. */
+const char *bearer_scope_name(unsigned scopes);
 static inline bool bearer_may(const struct bearer *b, unsigned scope)
 {
     return (b->scopes & (scope | SCOPE_ADMIN)) != 0;

@@ -137,7 +137,8 @@ json_t *previews_issue(struct previews *p, const struct managed_sandbox *r, cons
     if (!previews_url(p->controller, r, service, url)) {
         err_set(err, ERR_DENIED,
                 config_preview(p->controller->config) == NULL
-                    ? "this daemon has no listener of previews (controller.preview)"
+                    ? "this daemon has no listener of previews: add 'preview: 127.0.0.1:9466' to "
+                      "'controller', and restart it"
                     : "the policy has no preview of that: it needs sandbox.previews, and a service "
                       "of that name "
                       "or a port");

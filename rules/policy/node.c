@@ -213,6 +213,14 @@ int node_word(const struct node *n, const char *const *words, size_t n_words, si
               struct err *err)
 {
     const char *s;
+    char list[256] = "";
+    for (size_t i = 0; i < n_words; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", words[i]);
+    }
+    if (json_is_object(n->value) || json_is_array(n->value))
+        return node_fail(n, err, "'%s' must be %s%s, not %s", node_label(n),
+                         n_words == 1 ? "" : "one of: ", list, kind_name(n->value));
     if (node_string(n, &s, err) < 0)
         return -1;
     for (size_t i = 0; i < n_words; i++)
@@ -220,11 +228,6 @@ int node_word(const struct node *n, const char *const *words, size_t n_words, si
             *ret = i;
             return 0;
         }
-    char list[256] = "";
-    for (size_t i = 0; i < n_words; i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", words[i]);
-    }
     if (n_words == 1)
         return node_fail(n, err, "'%s' cannot be '%.60s'; the only word here is '%s'",
                          node_label(n), s, words[0]);

@@ -291,7 +291,7 @@ def command_line(t, p):
          "6 MiB in and out again", r1.stderr, r2.stderr)
     r = cli("sandbox", "exec", box, "--", "sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x", timeout=60)
     t.eq(len(r.stdout), 20000000, "20 MB of output")
-    t.has(cli("token", "ls").stderr, "scope", "what its scopes do not cover is said")
+    t.has(cli("token", "ls").stderr, "it lacks the scope 'admin'", "what its scopes do not cover is said")
     t.has(cli("sandbox", "ls", env={"DURWARD_CA": ""}).stderr, "DURWARD_CA", "an unknown CA is named")
     t.has(cli("sandbox", "ls", env={"DURWARD_TOKEN_FILE": ""}).stderr, "DURWARD_TOKEN", "no token")
     os.chmod(path, 0o644)

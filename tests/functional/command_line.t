@@ -222,8 +222,14 @@ def completes(t, d, one):
                         ("bash", 'COMP_WORDS=(durward run --policy ""); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]}"'),
                         ("bash", 'COMP_WORDS=(durward help sandb); COMP_CWORD=2; _durward; echo "${COMPREPLY[@]/sandbox/builder}"'),
                         ("bash", 'COMP_WORDS=(durward sandbox ""); COMP_CWORD=2; _durward; echo "${COMPREPLY[@]/create/builder}"'),
+                        ("bash", 'COMP_WORDS=(durward help sandbox cr); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]/create/builder}"'),
+                        ("bash", 'COMP_WORDS=(durward run --policy p clau); COMP_CWORD=4; _durward; echo "${COMPREPLY[@]/claude/p}"'),
+                        ("bash", 'COMP_WORDS=(durward run -- clau); COMP_CWORD=3; _durward; echo "${COMPREPLY[@]-p}"'),
+                        ("bash", 'COMP_WORDS=(durward audit query --decision den); COMP_CWORD=4; _durward; echo "${COMPREPLY[@]/denied/p}"'),
                         ("bash", 'COMP_WORDS=(durward check ""); COMP_CWORD=2; _durward; echo "${COMPREPLY[@]-p}"'),
                         ("fish", "complete -C 'durward sandbox show bu'"),
+                        ("fish", "complete -C 'durward help sandbox cr' | string replace create builder"),
+                        ("fish", "complete -C 'durward run clau' | string replace claude p"),
                         ("fish", "complete -C 'durward run --policy '")):
         if not shutil.which(shell):
             t.skip("completion in " + shell, "it is not installed")
@@ -234,6 +240,50 @@ def completes(t, d, one):
         r = subprocess.run([shutil.which(shell)], input=text, env=env, capture_output=True, text=True, timeout=20)
         want = "builder" if "sandb" in line else "github" if "--use" in line else "p"
         t.ok(want in r.stdout.split(), "%s: %s" % (shell, line[:60]), r.stdout, r.stderr)
+
+
+def shapes(t, d, one):
+    """The manual says of each list whether it is an array or stands in an object, and each does as it says."""
+    with open(os.path.join(durward.TOP, "doc/durward.1"), encoding="utf-8") as f:
+        text = re.search(r"^These lists are arrays:$(.*?)^These are objects.*?:$(.*?)^\.Cm check", f.read(), re.M | re.S)
+    arrays = [x.strip() for x in re.sub(r"^\.Cm|\.$", "", text[1], flags=re.M).replace("\n", " ").split(" ,") if x.strip()]
+    objects = dict(re.findall(r"^\.Cm ([a-z ]+) Pq Cm ([a-z]+) [,.]$", text[2], re.M))
+    more = {"sandbox services": [one], "audit exfil": ["--dir", d.audit_dir], "audit suggest": ["--dir", d.audit_dir]}
+    at = {"DURWARD_SOCKET": d.socket, "DURWARD_CONFIG": d.conf}
+    for words in arrays + sorted(objects):
+        r = d.command(*words.split(), *more.get(words, []), "--json", env=at)
+        said = json.loads(r.stdout or "null")
+        t.ok(isinstance(said.get(objects[words]) if words in objects and isinstance(said, dict) else said, list) and
+             isinstance(said, list) == (words in arrays), words + " --json is as the manual says", r.stdout[:200], r.stderr)
+    lists = {c + " ls" for c in d.command("completion", "--list", "commands").stdout.split()
+             if re.search(r"^  ls ", d.command(c, "--help").stdout, re.M)}
+    t.eq(sorted(lists - set(arrays) - set(objects)), [], "the manual has all lists")
+
+
+def misread(t, d, one):
+    """What somebody types who has not read the help is refused with what to type."""
+    at = {"DURWARD_SOCKET": d.socket, "DURWARD_CONFIG": d.conf}
+    for words, said in ((("-c", d.conf, "status"), "options stand behind it"),
+                        (("--json", "status"), "options stand behind it"),
+                        (("sandbox", "sync", d.work + "/a", one + ":/workspace"), "the sandbox goes first"),
+                        (("sandbox", "snapshot", "ls", one), "takes no name"),
+                        (("audit", "query", "--dir", d.audit_dir, "--since", "1h", "--until", "2h"), "--until lies before --since")):
+        r = d.command(*words, env=at)
+        t.ok(r.returncode == 2 and said in r.stderr, "durward " + " ".join(words[:3]).replace(d.conf, "FILE").replace(d.work, ""), r.stdout, r.stderr)
+    r = d.command("audit", "query", "--dir", d.audit_dir, "--since", "2h", "--until", "1h")
+    t.eq((r.returncode, r.stdout), (0, ""), "a time in which nothing was is no error")
+    r = d.command("home", "ls", "--json")
+    t.eq(json.loads(r.stdout), {"homes": []}, "no homes, as JSON")
+    two = os.path.join(d.work, "two.yaml")
+    with open(two, "w", encoding="utf-8") as f:
+        json.dump({"version": 1, "policies": {"a": {"rules": []}, "b": {"rules": []}}}, f)
+    r = d.command("run", "-c", two, "--", "true")
+    t.ok(r.returncode == 125 and "name one with --policy: a, b" in r.stderr and "durward check" not in r.stderr,
+         "a policy that has to be named is no error of the configuration", r.stderr)
+    with open(two, "w", encoding="utf-8") as f:
+        json.dump({"version": 1, "policies": {"a": {"rules": [{"allow": "a.example/b/c", "git": {"push": []}}]}}}, f)
+    r = d.command("check", two)
+    t.ok(r.returncode == 1 and "'git' must be one of: fetch, push, not a mapping" in r.stderr, "what a key takes is said, whatever stands there", r.stderr)
 
 
 def forms(t, d):
@@ -375,6 +425,8 @@ def main(t):
     lists(t, d, one)
     logs(t, d, one)
     completes(t, d, one)
+    shapes(t, d, one)
+    misread(t, d, one)
     forms(t, d)
     c.close()
     t.eq(d.stop(), 0, "the daemon ends well")

@@ -2,6 +2,7 @@
 """C25, durward audit exfil: what could be data on its way out, beside what was really done."""
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -49,6 +50,8 @@ def main(t):
     found, r = report(s)
     t.eq(r.returncode, 0, "audit exfil succeeds") or t.diag(r.stderr)
     first = found[0]
+    t.ok(all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first[x]) for x in ("first", "last")), "times are UTC, and say so",
+         first["first"], first["last"])
     t.eq((first["sandbox"], first["policy"], first["foreign_credentials"]), ("", "coder", 2),
          "whoever has signs comes first")
     t.eq(first["misplaced"], 1, "a misplaced placeholder is a sign")

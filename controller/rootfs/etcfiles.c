@@ -367,11 +367,21 @@ static int trust_files(int etc, int host_etc, int trust, struct err *err)
     return r;
 }
 
+/* It has a list of authorities of its own, which no variable replaces; by this it takes OpenSSL's.
+ */
+static int write_downloader(int etc, struct err *err)
+{
+    static const char conf[] = "--compat-options no-certifi\n";
+    return put(etc, "yt-dlp.conf", conf, sizeof conf - 1, err);
+}
+
 int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
                    struct err *err)
 {
     if (write_accounts(etc, image, plan, err) < 0 || write_names(etc, plan, err) < 0 ||
         write_gitconfig(etc, plan, err) < 0 || write_ssh(etc, plan, err) < 0)
+        return -1;
+    if (image < 0 && write_downloader(etc, err) < 0)
         return -1;
     for (size_t i = 0; image < 0 && i < ARRAY_LEN(copied); i++)
         if (copy(etc, host_etc, copied[i], err) < 0)

@@ -375,6 +375,8 @@ static void test_files(void)
                        out),
                     0);
     CU_ASSERT_STRING_EQUAL(out, "the bundle\none\none\none\n");
+    CU_ASSERT_EQUAL(sh("cat /etc/yt-dlp.conf", out), 0);
+    CU_ASSERT_STRING_EQUAL(out, "--compat-options no-certifi\n");
     CU_ASSERT_EQUAL(sh("find /etc/durward | while read f; do test -w $f && echo $f; done", out), 1);
     CU_ASSERT_STRING_EQUAL(out, "");
     CU_ASSERT_EQUAL(sh("touch /etc/x || touch /usr/x || touch /x || touch /run/durward/x", out), 1);

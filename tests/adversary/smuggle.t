@@ -90,7 +90,10 @@ REFUSED = {  # name: (bytes with {H} for the host, statuses)
     "asterisk GET": (b"GET * HTTP/1.1\r\nHost: {H}\r\n\r\n", (400,)),
     "authority form GET": (b"GET {H}:443 HTTP/1.1\r\nHost: {H}\r\n\r\n", (400,)),
     "PRI": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 405, 505)),
-    "absolute form": (b"GET https://{H}/p HTTP/1.1\r\nHost: {H}\r\n\r\n", (400, 421)),
+    "absolute form of another scheme": (b"GET http://{H}/p HTTP/1.1\r\nHost: {H}\r\n\r\n", (400,)),
+    "absolute form of another host": (b"GET https://other.example.com/p HTTP/1.1\r\nHost: {H}\r\n\r\n", (400,)),
+    "absolute form of another port": (b"GET https://{H}:444/p HTTP/1.1\r\nHost: {H}:444\r\n\r\n", (400,)),
+    "absolute form, another Host": (b"GET https://{H}/p HTTP/1.1\r\nHost: other.example.com\r\n\r\n", (421,)),
 }
 
 

@@ -177,6 +177,8 @@ enum wire_type {
     W_SYNCED = 44, /* L→: upto:u64 */
     W_ANCHOR = 46, /* L→P: line:str (a checkpoint that is in the log now) */
     W_ROTATE = 47, /* P→L: {}: close the active file, begin a new one */
+    W_LOGGER_FINISH =
+        266,       /* P→L: {}: write what there is, and end; the last W_ANCHOR comes before */
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 

@@ -419,6 +419,9 @@ static int on_control(struct ipc *ipc UNUSED, struct msg *m, void *arg)
     case W_ROTATE:
         l->rotate_asked = true;
         return msg_end(m);
+    case W_LOGGER_FINISH:
+        logger_stop(l);
+        return msg_end(m);
     default:
         return -1;
     }

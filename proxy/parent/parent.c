@@ -27,6 +27,7 @@ enum {
     SETTLE_MS = 300,
     FINISH_MS = 3000,
     TOKENS_SECONDS = 3,
+    ANCHOR_SECONDS = 5,
     KEEP_FD = 4
 };
 
@@ -499,6 +500,29 @@ static void finish_tokens(struct parent *p)
         event_base_loop(p->base, EVLOOP_ONCE);
 }
 
+/* The log's last checkpoint goes to whoever keeps a copy: who closes the logger's channel learns of
+ * none any more. The others have ended by then, so that a copy by https is not among them. */
+static void finish_log(struct parent *p)
+{
+    struct msg m;
+    struct timeval tv = {ANCHOR_SECONDS, 0};
+    const struct config_audit *a = p->config ? config_audit(p->config) : NULL;
+    if (p->mode != PARENT_SERVE || a == NULL ||
+        (a->anchor_command == NULL && a->anchor_syslog == NULL) || p->logger == NULL ||
+        p->logger->ch == NULL || p->logger->state != CHILD_READY)
+        return;
+    p->late = false;
+    p->anchor_pid = 0; /* one that ran was reaped with the others, or is now */
+    msg_init(&m, W_LOGGER_FINISH);
+    if (ipc_send(p->logger->ch, &m) < 0 ||
+        event_base_once(p->base, -1, EV_TIMEOUT, on_late, p, &tv) < 0)
+        return;
+    while (!p->late && (p->logger->ch || p->anchor_pid > 0))
+        event_base_loop(p->base, EVLOOP_ONCE);
+    if (p->late)
+        proc_log("audit anchor: the last checkpoint may not have arrived");
+}
+
 static struct ipc *parent_open(void *self, struct event_base *base, int control_fd,
                                struct err *err UNUSED)
 {
@@ -533,6 +557,7 @@ static int parent_leave(void *self, struct event_base *base UNUSED)
     finish_tokens(p);
     finish_notices(p);
     end_children(p, not_logger, records); /* what they still record, the logger still takes */
+    finish_log(p);
     end_children(p, any, any);
     parent_objects_free(p->objects);
     store_broker_free(p->store_broker);

@@ -36,7 +36,7 @@ static int read_rotate(struct config_audit *a, const struct node *n, struct err 
         if (quantity_bytes(&at, &a->rotate_bytes, err) < 0)
             return -1;
         if (a->rotate_bytes < ROTATE_MIN)
-            return node_fail(&at, err, "'size' is at least 1.1MB");
+            return node_fail(&at, err, "'size' is at least 1100KB");
     }
     if (node_get(n, "every", &at) && read_seconds(&at, &a->rotate_seconds, err) < 0)
         return -1;
@@ -79,7 +79,7 @@ static int read_share(struct config_audit *a, const struct node *n, struct err *
         return -1;
     a->share_rate = minute / 60;
     if (a->share_burst < SHARE_MIN || minute < SHARE_MIN)
-        return node_fail(n, err, "'burst' and 'per_minute' are at least 1.1MB");
+        return node_fail(n, err, "'burst' and 'per_minute' are at least 1100KB");
     return 0;
 }
 
@@ -125,10 +125,12 @@ static const struct key audit_keys[] = {
         "where a copy of each checkpoint goes: `command: [PROGRAM, ...]` gets it as a line on its "
         "standard input (environment as of a secret's command), `syslog: true` sends it to "
         "/dev/log (authpriv.notice; `syslog: PATH` to another socket), `https: URL` (or `{ url, to "
-        "}`, as `webhook` below) gets it by POST; one or several"),
+        "}`, as `webhook` below) gets it by POST; one or several. A checkpoint "
+        "is made each minute and at the end; of the one at the end `https` gets no copy, nor does "
+        "anything of that of a `durward run`"),
     KEY("rotate", OWN, "64 MiB, no age, zstd",
         "`{ size: 64MB, every: 24h, compress: zstd }`: the active file is closed past this size "
-        "(at least 1.1MB; KB, MB, GB, TB are decimal) or age (m, h, d), and at SIGHUP; closed "
+        "(at least 1100KB; KB, MB, GB, TB are decimal) or age (m, h, d), and at SIGHUP; closed "
         "files are compressed (`zstd` or `none`)"),
     KEY("retention", OWN, "everything is kept",
         "`{ for: 90d, size: 10GB }`: closed files older than this are removed, oldest first, one "
@@ -138,7 +140,7 @@ static const struct key audit_keys[] = {
         "record says so before, and a signed gap stands where the records were"),
     KEY("share", OWN, "64MB, 10MB",
         "`{ burst: 64MB, per_minute: 10MB }`: how much of the log each sandbox may write at once, "
-        "and has again a minute (at least 1.1MB each; a record counts as 512 bytes at least). At "
+        "and has again a minute (at least 1100KB each; a record counts as 512 bytes at least). At "
         "its bound its requests wait for up to 5 s and then are 503 `audit_unwritable`; nothing "
         "goes unrecorded, and others are not touched. To pause or end it, see `log_bytes`"),
     KEY("notify", OWN, "none",

@@ -23,7 +23,8 @@ int quantity_bytes(const struct node *n, uint64_t *ret, struct err *err)
         *ret = v * units[i].unit;
         return 0;
     }
-    return node_fail(n, err, "'%s' is a size such as 64MB or 10GB", n->key);
+    return node_fail(n, err, "'%s' is a whole number with KB, MB, GB or TB behind it, such as 64MB",
+                     n->key);
 }
 
 /* Digits and one of `units`, at most max seconds: 0; 1: it is none of it. */

@@ -300,6 +300,7 @@ def main(t):
     code, v, errors = verified(t, d, "--anchor", kept, early)
     t.ok(code == 1 and "rolled back" in v["logs"][0]["why"], "but not to the anchor", str(v), errors)
     t.eq(d.stop(), 0, "the daemon ends well")
+    t.eq(lines(kept)[-1], lines(logs(d)[-1])[-1], "what it wrote last is with the anchor")
     described(t, d)
     code, v, errors = verified(t, d, d.audit_dir)
     t.ok(code == 0 and v["logs"][0]["checkpoints"] >= 3, "the whole log verifies", str(v), errors)

@@ -481,9 +481,10 @@ static void other_sections(void)
     CU_ASSERT(a->anchor_syslog && strcmp(a->anchor_syslog, "/dev/log") == 0 &&
               strcmp(a->anchor_command[0], "/etc/durward/keep") == 0);
     config_unref(c);
-    says(V "audit:\n  rotate: { size: 64 }\n", 3, "a size such as 64MB");
-    says(V "audit:\n  rotate: { size: 10KB }\n", 3, "at least 1.1MB");
-    says(V "audit:\n  rotate: { size: 9999999999999999TB }\n", 3, "a size such as");
+    says(V "audit:\n  rotate: { size: 64 }\n", 3,
+         "is a whole number with KB, MB, GB or TB behind it");
+    says(V "audit:\n  rotate: { size: 10KB }\n", 3, "at least 1100KB");
+    says(V "audit:\n  rotate: { size: 9999999999999999TB }\n", 3, "such as 64MB");
     says(V "audit:\n  rotate: { every: 24 }\n", 3, "a time such as");
     says(V "audit:\n  rotate: { compress: gzip }\n", 3, "none, zstd");
     says(V "audit:\n  retention: {}\n", 3, "'for', 'size' or both");

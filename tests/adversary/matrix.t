@@ -48,7 +48,7 @@ def in_clear(to, form, host):
             return ["reply", 400, "authority_mismatch"], "authority_mismatch"
         served = target in CLEAR
         return (["reply", 200, None], None) if served else (["reply", 403, "no_rule"], "no_rule")
-    if form is not None:
+    if form is not None and form.split("/")[2] != to[0]:
         return ["reply", 400, "bad_target"], "bad_target"
     if host != to[0]:
         return MISMATCH, MISMATCH[2]

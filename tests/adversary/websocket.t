@@ -109,7 +109,6 @@ B17 = {  # name: (head or None, fields, status, code)
     "version 8": (None, CONN + UP + "Sec-WebSocket-Version: 8\r\n" + KEY, 400, "upgrade"),
     "no version": (None, CONN + UP + KEY, 400, "upgrade"),
     "Upgrade without Connection": (None, UP + V13 + KEY, 400, "upgrade"),
-    "Connection without Upgrade": (None, CONN + V13 + KEY, 400, "upgrade"),
     "POST": ("POST /b17 HTTP/1.1\r\nHost: {H}\r\n", CONN + UP + V13 + KEY, 400, "upgrade"),
     "HTTP/1.0": ("GET /b17 HTTP/1.0\r\nHost: {H}\r\n", CONN + UP + V13 + KEY, 400, "upgrade"),
     "a body": (None, CONN + UP + V13 + KEY + "Content-Length: 3\r\n", 400, "upgrade"),

@@ -37,7 +37,7 @@ def words(t, s):
              c + " refuses an unknown option by name", "exit %d" % r.returncode, r.stderr)
     r = d.command("chekc")
     t.ok(r.returncode == 2 and "check" in r.stderr, "a mistyped command is guessed", r.stderr)
-    for asked, told in ((("auditt", "ls"), "'audit'"), (("-x",), "--help"), (("sandbox", "creat"), "'sandbox create'"), (("help", "rnu"), "'run'"),
+    for asked, told in ((("auditt", "ls"), "'audit'"), (("-x",), "no option '-x'"), (("sandbox", "creat"), "'sandbox create'"), (("help", "rnu"), "'run'"),
                         (("sandbox", "create", "--polcy", "p"), "--policy"), (("run", "--alow=x", "true"), "--allow"),
                         (("audit", "qery"), "'audit query'"), (("help", "run", "foo"), "no 'run foo'")):
         r = d.command(*asked)

@@ -169,7 +169,8 @@ def completions(t):
     if have(t, "fish", "completion in fish", "fish"):
         asks = [line for line, _ in TYPED] + ["durward %s --" % c for c in COMPARED]
         script = "source %s\n" % words["fish"] + "".join("echo = %d\ncomplete -C '%s'\n" % x for x in enumerate(asks))
-        r = run("fish", "--no-config", t.write("ask.fish", script), env=dict(os.environ, HOME=t.tmp))
+        path = os.path.dirname(program) + ":" + os.environ["PATH"]  # the words ask the command
+        r = run("fish", "--no-config", t.write("ask.fish", script), env=dict(os.environ, HOME=t.tmp, PATH=path))
         parts = [x.splitlines()[1:] for x in re.split(r"^= ", r.stdout, flags=re.M)[1:]]
         got = [[x.split("\t")[0] for x in part] for part in parts]
         t.eq(got[:len(TYPED)], [[x.split()[-1]] for _, x in TYPED], "fish completes commands, verbs and options")

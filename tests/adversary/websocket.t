@@ -66,7 +66,8 @@ class Evil:
                 if got[-8:-7] == b"\x88" or got[-6:-5] == b"\x88":  # a masked close, with or without code
                     return
                 conn.fill()
-        except (origin.Closed, OSError):
+        except (origin.Closed, OSError) as e:
+            self.ended[path] = repr(e)
             got += conn._buf
 
     def script(self, conn):

@@ -721,7 +721,7 @@ static void notify(void)
     says(V "audit:\n  notify:\n    when: [{ denied: 3, hosts: 2, within: 1m }]\n", 4,
          "one measure an entry");
     says(V "audit:\n  notify:\n    when: [{ hosts: 1001, within: 1m }]\n", 4, "1000");
-    says(V "audit:\n  notify:\n    when: [{ bytes_up: 5, within: 1m }]\n", 4, "a size such as");
+    says(V "audit:\n  notify:\n    when: [{ bytes_up: 5, within: 1m }]\n", 4, "such as 64MB");
     says(V "audit:\n  notify:\n    when: [{ denied: 3, within: 1m, then: stop }]\n", 4,
          "notify, pause, kill");
     says(V "notify: {}\n", 2, "notify");

@@ -22,11 +22,6 @@ bool slice_eq_str(struct slice a, const char *s)
     return slice_eq(a, slice_str(s));
 }
 
-char ascii_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 bool ascii_is_alnum(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -33,7 +33,10 @@ ssize_t slice_find_slice(struct slice s, struct slice needle);
 /* A fresh NUL-terminated copy, or NULL when memory is out or a NUL is inside. Caller frees. */
 char *slice_dup(struct slice s) WUNUSED;
 /* ASCII lower case. */
-char ascii_lower(char c);
+static inline char ascii_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
 bool ascii_is_alnum(char c);
 /* Decimal digits only, at most `max`; 0 or -1. */
 int slice_u64(struct slice s, uint64_t max, uint64_t *ret);

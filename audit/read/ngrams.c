@@ -33,11 +33,6 @@ static void set(unsigned char *bits, uint32_t at)
     bits[at / 8] |= (unsigned char)(1U << at % 8);
 }
 
-static inline unsigned char lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 /* The pieces that end in byte i, but for those of one byte. */
 static inline void set_at(unsigned char *bits, uint64_t w, size_t i)
 {
@@ -56,12 +51,12 @@ void ngrams_add(unsigned char bits[NGRAM_BITS / 8], struct slice text)
     uint64_t w = 0;
     size_t i = 0;
     for (; i < text.n && i < 4; i++) {
-        w = w << 8 | lower(text.p[i]);
+        w = w << 8 | (unsigned char)ascii_lower(text.p[i]);
         there[w & 0xff] = true;
         set_at(bits, w, i);
     }
     for (; i < text.n; i++) {
-        w = w << 8 | lower(text.p[i]);
+        w = w << 8 | (unsigned char)ascii_lower(text.p[i]);
         there[w & 0xff] = true;
         set_at(bits, w, 4);
     }

@@ -35,7 +35,7 @@ static const char *const base_calls[] = {
     SC(fstat),         SC(newfstatat),   SC(restart_syscall), SC(poll),
     SC(getsockname),   SC(getpeername),  SC(getsockopt),      SC(shutdown),
     SC(pread64),       SC(mlock),        SC(munlock),         SC(sched_yield),
-    SC(getuid),        SC(geteuid),      SC(timerfd_settime),
+    SC(getuid),        SC(geteuid),      SC(timerfd_settime), SC(statx),
 };
 
 static const char *const gate_calls[] = {SC(accept4)};

@@ -4,12 +4,12 @@
 #include "journal_file.h"
 
 #include "buf.h"
+#include "file_look.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HEADER_MAX = 1024, PUNCH_STEP = 1 << 20, BLOCK = 4096 };
@@ -187,12 +187,12 @@ ssize_t journal_file_read(const struct journal_file *f, unsigned char *buf, size
 struct journal_look journal_file_look(const struct journal_file *f)
 {
     struct journal_look look = {.size = f->pos};
-    struct stat st;
-    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+    struct file_look is;
+    if (f->fd < 0 || file_look(f->fd, &is) < 0)
         return look;
-    if ((uint64_t)st.st_size > f->pos)
-        look.size = (uint64_t)st.st_size;
-    look.removed = st.st_nlink == 0;
+    if (is.size > f->pos)
+        look.size = is.size;
+    look.removed = is.removed;
     return look;
 }
 

@@ -4,6 +4,7 @@
 #include "logger_internal.h"
 
 #include "crypto_text.h"
+#include "file_look.h"
 #include "meter.h"
 #include "timestamp.h"
 #include "peer.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CLOCK_JUMP_S = 2 }; /* what is less is a correction */
@@ -136,8 +136,8 @@ static void finish(struct logger *l, bool ok)
 
 static bool is_removed(int fd)
 {
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
+    struct file_look look;
+    return fd >= 0 && file_look(fd, &look) == 0 && look.removed;
 }
 
 static bool lost_journal(const struct channel *ch)

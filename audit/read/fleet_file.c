@@ -1,13 +1,13 @@
 /* Reads, adds to and thins the file of lines. */
 #include "fleet_file.h"
 
+#include "file_look.h"
 #include "line_reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { COPY_MAX = 256 * 1024 };
@@ -82,10 +82,10 @@ void fleet_file_free(struct fleet_file *f)
 
 int fleet_file_add(struct fleet_file *f, struct slice lines, struct err *err)
 {
-    struct stat st;
+    struct file_look look;
     if (lines.n == 0)
         return 0;
-    if (fstat(f->fd, &st) < 0 || st.st_nlink == 0)
+    if (file_look(f->fd, &look) < 0 || look.removed)
         return err_set(err, ERR_UNREADY, FLEET_FILE " was removed from the audit directory");
     if (write(f->fd, lines.p, lines.n) != (ssize_t)lines.n || fdatasync(f->fd) < 0) {
         err_sys(err, "cannot write " FLEET_FILE);

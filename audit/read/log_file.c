@@ -2,6 +2,7 @@
  * disk. At the start it reads back as far as it must to find where both stand. */
 #include "log_file.h"
 
+#include "file_look.h"
 #include "gap.h"
 #include "meter.h"
 #include "timestamp.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { QUEUE_MAX = 1 << 20, QUEUE_HIGH = 256 << 10 };
@@ -379,8 +379,8 @@ bool log_file_pending(const struct log_file *f)
 
 bool log_file_lost(struct log_file *f)
 {
-    struct stat st;
-    if (f->fd < 0 || (fstat(f->fd, &st) == 0 && st.st_nlink > 0))
+    struct file_look look;
+    if (f->fd < 0 || (file_look(f->fd, &look) == 0 && !look.removed))
         return false;
     close(f->fd);
     f->fd = -1;

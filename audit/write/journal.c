@@ -4,6 +4,7 @@
 #include "journal.h"
 
 #include "assertion.h"
+#include "file_look.h"
 #include "ipc.h"
 #include "record_read.h"
 #include "render.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -336,9 +336,9 @@ static int on_journal(struct journal *j, struct msg *m)
         close(fd);
         return -1;
     }
-    struct stat st;
+    struct file_look look;
     j->fd = fd;
-    j->named = fstat(fd, &st) == 0 && st.st_nlink > 0;
+    j->named = file_look(fd, &look) == 0 && !look.removed;
     j->channel = channel;
     j->credit = credit;
     if (j->next < next)
@@ -451,8 +451,8 @@ static size_t whole_records(const unsigned char *p, size_t n, uint64_t most)
  * and begins another. */
 static bool is_removed(const struct journal *j)
 {
-    struct stat st;
-    return j->named && fstat(j->fd, &st) == 0 && st.st_nlink == 0;
+    struct file_look look;
+    return j->named && file_look(j->fd, &look) == 0 && look.removed;
 }
 
 /* Whole records with one write(2), as many as there is credit for; -> the bytes of those that are

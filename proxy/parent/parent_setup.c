@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include "budget_ledger.h"
+#include "file_look.h"
 #include "parent_objects.h"
 #include "paths.h"
 #include "start_wait.h"
@@ -58,9 +59,9 @@ static int open_audit(struct parent *p, struct err *err)
 
 void parent_keep_audit(struct parent *p)
 {
-    struct stat st;
+    struct file_look look;
     struct err err = {0};
-    if (fstat(p->audit_dir_fd, &st) < 0 || st.st_nlink > 0)
+    if (file_look(p->audit_dir_fd, &look) < 0 || !look.removed)
         return;
     int fd = open_audit(p, &err);
     if (fd < 0) {

@@ -32,6 +32,7 @@ static const struct filter_number_of {
     {"rt_sigreturn", 15, 139},
     {"fstat", 5, 80},
     {"newfstatat", 262, 79},
+    {"statx", 332, 291},
     {"poll", 7, NONE},
     {"ppoll", 271, 73},
     {"sendto", 44, 206},

@@ -161,10 +161,10 @@ static void check_list(const struct filter_program *p, uint32_t arch, enum role 
 /* What every role may do and none may. */
 static void check_common(const struct filter_program *p, uint32_t arch, enum role r)
 {
-    static const char *const may[] = {"read",        "write",         "recvmsg",    "close",
-                                      "epoll_pwait", "epoll_ctl",     "munmap",     "brk",
-                                      "futex",       "getrandom",     "exit_group", "rt_sigreturn",
-                                      "newfstatat",  "clock_gettime", "madvise",    "poll"};
+    static const char *const may[] = {
+        "read",       "write",         "recvmsg", "close",     "epoll_pwait", "epoll_ctl",
+        "munmap",     "brk",           "futex",   "getrandom", "exit_group",  "rt_sigreturn",
+        "newfstatat", "clock_gettime", "madvise", "poll",      "statx"};
     static const char *const never[] = {"execve",
                                         "execveat",
                                         "clone",

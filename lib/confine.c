@@ -49,12 +49,13 @@ static const char *const dialer_calls[] = {SC(connect),      SC(bind),     SC(op
                                            SC(getppid),      SC(sendmmsg), SC(uname),  SC(stat),
                                            SC(memfd_secret), SC(ftruncate)};
 static const char *const logger_calls[] = {
-    SC(openat), SC(fdatasync),  SC(fsync),   SC(ftruncate), SC(lseek), SC(renameat),  SC(unlinkat),
-    SC(flock),  SC(getdents64), SC(mkdirat), SC(fchmod),    SC(dup),   SC(fallocate), SC(fstatfs)};
+    SC(openat),   SC(fdatasync), SC(fsync),  SC(ftruncate),  SC(lseek),
+    SC(renameat), SC(unlinkat),  SC(flock),  SC(getdents64), SC(mkdirat),
+    SC(fchmod),   SC(fallocate), SC(fstatfs)};
 /* SQLite's, mostly. sysinfo is qsort's, which asks how much memory there is. */
 static const char *const controller_calls[] = {
-    SC(openat),   SC(fdatasync), SC(fsync),  SC(ftruncate), SC(lseek),        SC(unlink),
-    SC(pwrite64), SC(accept4),   SC(fchmod), SC(access),    SC(memfd_create), SC(sysinfo)};
+    SC(openat),   SC(fdatasync), SC(fsync),  SC(ftruncate),    SC(lseek),  SC(unlink),
+    SC(pwrite64), SC(accept4),   SC(access), SC(memfd_create), SC(sysinfo)};
 #if SANITIZED
 static const char *const sanitizer_calls[] = {SC(ptrace),
                                               SC(open),

@@ -255,7 +255,7 @@ static void common(SSL_CTX *ctx)
 static void choose_groups(SSL_CTX *ctx)
 {
 #define CLASSIC "X25519:P-256:X448:P-521:P-384:ffdhe2048:ffdhe3072:ffdhe4096:ffdhe6144:ffdhe8192"
-    if (SSL_CTX_set1_groups_list(ctx, CLASSIC ":X25519MLKEM768") != 1)
+    if (SSL_CTX_set1_groups_list(ctx, CLASSIC "/X25519MLKEM768") != 1) /* 3.5's form of a list */
         (void)SSL_CTX_set1_groups_list(ctx, CLASSIC); /* else OpenSSL's own, as a FIPS provider's */
     (void)SSL_CTX_config(ctx, "system_default");      /* mostly there is no such section */
     ERR_clear_error();

@@ -53,6 +53,8 @@ void io_emit(struct io *io, enum io_event ev)
 
 static void io_destroy(struct io *io)
 {
+    void (*closed)(void *arg) = io->closed;
+    void *closed_arg = io->closed_arg;
     lingering -= io->lingers;
     event_free(io->rd);
     event_free(io->wr);
@@ -66,6 +68,8 @@ static void io_destroy(struct io *io)
     buf_free(&io->out);
     buf_free(&io->raw);
     free(io);
+    if (closed)
+        closed(closed_arg);
 }
 
 static void io_want(struct event *ev, bool *is, bool wanted)
@@ -372,6 +376,27 @@ void io_callback(struct io *io, io_fn fn, void *arg)
 {
     io->fn = fn;
     io->arg = arg;
+}
+
+void io_when_closed(struct io *io, void (*fn)(void *arg), void *arg)
+{
+    if (io == NULL) {
+        fn(arg);
+        return;
+    }
+    io->closed = fn;
+    io->closed_arg = arg;
+}
+
+static void one_less(void *n)
+{
+    --*(size_t *)n;
+}
+
+void io_counted(struct io *io, size_t *n)
+{
+    ++*n;
+    io_when_closed(io, one_less, n);
 }
 
 void io_close(struct io *io)

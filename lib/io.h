@@ -36,6 +36,11 @@ void io_close_flushed(struct io *io); /* sends what is queued first (10 s at mos
  * of a process do): for last words that are to arrive while the peer may still be sending (RFC 9112
  * 9.6, RFC 6455 7.1.1). */
 void io_close_lingering(struct io *io);
+/* fn(arg) when its descriptor is closed, which is later than its owner has let go of it where last
+ * bytes go out or the peer's end is waited for: until then it takes memory and counts. NULL: now.
+ */
+void io_when_closed(struct io *io, void (*fn)(void *arg), void *arg);
+void io_counted(struct io *io, size_t *n); /* *n is one more until then */
 /* What was sent is not whole, and its reader must see that: closing will say no close_notify and
  * will be a reset. */
 void io_break(struct io *io);

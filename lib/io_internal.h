@@ -27,6 +27,8 @@ struct io {
                         /* one that rings too early is set again for what is left */
     io_fn fn;
     void *arg;
+    void (*closed)(void *arg); /* when its descriptor is; NULL */
+    void *closed_arg;
     struct buf in, out;
     struct buf raw;     /* TLS bytes read before the handshake began */
     const char *no_tls; /* why the handshake that was asked for cannot be; NULL */

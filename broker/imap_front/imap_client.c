@@ -20,7 +20,6 @@ void imap_client_free(struct imap_client *c, bool flushed)
     buf_free(&c->up);
     buf_free(&c->status);
     LIST_REMOVE(c, link);
-    c->of->n_clients--;
     free(c);
 }
 
@@ -211,7 +210,7 @@ void imap_client_new(struct imap_front *of, const struct authority *at, int fd)
     buf_init_wiped(&c->status, IMAP_RESPONSE_MAX + 64);
     imap_command_init(&c->command);
     LIST_INSERT_HEAD(&of->clients, c, link);
-    of->n_clients++;
+    io_counted(c->io, &of->n_clients);
     io_high_mark(c->io, IMAP_IO);
     io_callback(c->io, on_io, c);
     begin(c);

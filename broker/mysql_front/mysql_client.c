@@ -24,7 +24,6 @@ void mysql_client_free(struct mysql_client *c, bool flushed)
     policy_free(c->policy);
     buf_free(&c->up);
     LIST_REMOVE(c, link);
-    c->of->n_clients--;
     free(c);
 }
 
@@ -348,7 +347,7 @@ void mysql_client_new(struct mysql_front *of, const struct authority *at, int fd
     mysql_reader_init(&c->up_reader, MYSQL_LOGIN);
     mysql_reader_init(&c->down_reader, MYSQL_REPLIES);
     LIST_INSERT_HEAD(&of->clients, c, link);
-    of->n_clients++;
+    io_counted(c->io, &of->n_clients);
     io_high_mark(c->io, MYSQL_IO);
     io_callback(c->io, on_io, c);
     io_deadline(c->io, of->front->limits.head_seconds);

@@ -22,7 +22,6 @@ static void client_free(struct postgres_client *c, bool flushed)
     policy_free(c->policy);
     buf_free(&c->up);
     LIST_REMOVE(c, link);
-    c->of->n_clients--;
     free(c);
 }
 
@@ -498,7 +497,7 @@ void postgres_client_new(struct postgres_front *of, const struct authority *at, 
     postgres_reader_init(&c->up_reader, POSTGRES_CLIENT, POSTGRES_SESSION);
     postgres_reader_init(&c->down_reader, POSTGRES_SERVER, POSTGRES_SESSION);
     LIST_INSERT_HEAD(&of->clients, c, link);
-    of->n_clients++;
+    io_counted(c->io, &of->n_clients);
     io_high_mark(c->io, POSTGRES_IO);
     io_callback(c->io, on_io, c);
     io_deadline(c->io, of->front->limits.head_seconds);

@@ -21,7 +21,6 @@ static void client_free(struct redis_client *c, bool flushed)
     c->of->held -= c->held;
     buf_free(&c->up);
     LIST_REMOVE(c, link);
-    c->of->n_clients--;
     free(c);
 }
 
@@ -261,7 +260,7 @@ void redis_client_new(struct redis_front *of, const struct authority *at, int fd
     resp_commands_init(&c->commands);
     resp_replies_init(&c->replies);
     LIST_INSERT_HEAD(&of->clients, c, link);
-    of->n_clients++;
+    io_counted(c->io, &of->n_clients);
     io_high_mark(c->io, REDIS_IO);
     io_callback(c->io, on_io, c);
     io_deadline(c->io, of->front->limits.head_seconds);

@@ -18,7 +18,6 @@ void smtp_client_free(struct smtp_client *c, bool flushed)
     policy_free(c->policy);
     buf_free(&c->up);
     LIST_REMOVE(c, link);
-    c->of->n_clients--;
     free(c);
 }
 
@@ -220,7 +219,7 @@ void smtp_client_new(struct smtp_front *of, const struct authority *at, int fd)
     c->at = *at;
     buf_init_wiped(&c->up, SMTP_UP_MAX);
     LIST_INSERT_HEAD(&of->clients, c, link);
-    of->n_clients++;
+    io_counted(c->io, &of->n_clients);
     io_callback(c->io, on_io, c);
     begin(c);
 }

@@ -31,7 +31,6 @@ static void client_free(struct ssh_agent_client *c, bool flushed)
         io_close(c->io);
     broker_stream_free(c->stream);
     LIST_REMOVE(c, link);
-    c->of->n_agent_clients--;
     free(c);
 }
 
@@ -229,7 +228,7 @@ void ssh_agent_client_new(struct ssh_front *of, const struct authority *at, int 
     c->of = of;
     c->at = *at;
     LIST_INSERT_HEAD(&of->agent_clients, c, link);
-    of->n_agent_clients++;
+    io_counted(c->io, &of->n_agent_clients);
     io_callback(c->io, on_io, c);
     io_deadline(c->io, of->front->limits.idle_seconds);
 }

@@ -22,26 +22,48 @@ struct bank {
 };
 
 struct bridge {
-    struct bridges *all;
+    struct bridges *all; /* NULL: gone before it */
     struct quota_part of_wire, part;
     struct bank near, far;
+    unsigned open; /* of them */
     LIST_ENTRY(bridge) link;
 };
 
 struct bridges {
     struct event_base *base;
     struct quota wires, payers;
-    LIST_HEAD(, bridge) list;
+    LIST_HEAD(, bridge) list, ended;
 };
 
-static void bridge_end(struct bridge *g, bool flushed)
+static void forget(struct bridge *g)
 {
     LIST_REMOVE(g, link);
     quota_leave(&g->of_wire);
     quota_leave(&g->part);
-    (flushed ? io_close_flushed : io_close)(g->near.io);
-    (flushed ? io_close_flushed : io_close)(g->far.io);
+    g->all = NULL;
+}
+
+/* What is on its way out is kept as long as either end is open, and counts as before. */
+static void on_closed(void *arg)
+{
+    struct bridge *g = arg;
+    if (--g->open > 0)
+        return;
+    if (g->all)
+        forget(g);
     free(g);
+}
+
+static void bridge_end(struct bridge *g, bool flushed)
+{
+    struct io *near = g->near.io, *far = g->far.io;
+    LIST_REMOVE(g, link);
+    LIST_INSERT_HEAD(&g->all->ended, g, link);
+    g->open = 2;
+    io_when_closed(near, on_closed, g);
+    io_when_closed(far, on_closed, g);
+    (flushed ? io_close_flushed : io_close)(near);
+    (flushed ? io_close_flushed : io_close)(far);
 }
 
 /* As much as the other side takes. */
@@ -146,6 +168,7 @@ struct bridges *bridges_new(struct event_base *base)
     b->wires = (struct quota){.total = BRIDGES_MAX, .each = BRIDGES_WIRE_MAX};
     b->payers = (struct quota){.total = BRIDGES_MAX, .each = BRIDGES_PAYER_MAX};
     LIST_INIT(&b->list);
+    LIST_INIT(&b->ended);
     return b;
 }
 
@@ -156,6 +179,8 @@ void bridges_free(struct bridges *b)
         return;
     while ((g = LIST_FIRST(&b->list)) != NULL)
         bridge_end(g, false);
+    while ((g = LIST_FIRST(&b->ended)) != NULL)
+        forget(g);
     free(b);
 }
 

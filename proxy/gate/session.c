@@ -44,11 +44,11 @@ void session_close(struct session *s, const char *why UNUSED)
     s->shared = NULL;
     if (s->io && io_ssl(s->io))
         SSL_set_app_data(io_ssl(s->io), NULL);
-    io_close_lingering(s->io);
     struct gate *g = s->gate;
     LIST_REMOVE(s, link);
     meter_down(METER_SESSIONS_OPEN);
-    s->closed(s->closed_arg);
+    io_when_closed(s->io, s->closed, s->closed_arg);
+    io_close_lingering(s->io);
     free(s->inbound);
     free(s);
     if (g->draining && LIST_EMPTY(&g->sessions)) {

@@ -27,6 +27,8 @@ def answer(req, conn):
     elif req.path == "/bighead":
         conn.send(b"HTTP/1.1 200 OK\r\n" + b"X-A: %s\r\n" % (b"y" * 60000) +
                   b"Content-Length: 0\r\n\r\n")
+    elif req.path == "/much":
+        conn.reply(req, 200, b"z" * 300000)
     else:
         conn.reply(req, 200, "fine")
 
@@ -143,6 +145,49 @@ def crowds(t, s, address):
     t.ok(got, "and when the crowd has gone it is served again")
 
 
+def sockets(pid):
+    """How many it has."""
+    n = 0
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            n += os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("socket:")
+        except OSError:
+            pass
+    return n
+
+
+def leaving(t, s, address):
+    """A connection that is over, and whose last bytes nobody takes, has its place until it is closed."""
+    gates = [pid for pid, role in s.d.roles() if role == "gate"]
+    before = {pid: sockets(pid) for pid in gates}
+    gate, held, most = s.gate(address, timeout=1), [], 0
+    narrow = socket.create_connection
+
+    def connect(where, timeout=None):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.settimeout(timeout)
+        sock.connect(where)
+        return sock
+    socket.create_connection = connect
+    try:
+        for _ in range(3 * LIMITS["connections"]):
+            st = gate.tls(HOST)
+            held.append(st)
+            st.send(get("/much", "Connection: close\r\n"))
+            st.sock.recv(1)
+            most = max([most] + [sockets(pid) - before[pid] for pid in gates])
+    except (OSError, client.Ended) as e:
+        t.diag("after %d: %r" % (len(held), e))
+    finally:
+        socket.create_connection = narrow
+    t.diag("%d connections, of which a gate had %d at once" % (len(held), most))
+    t.ok(len(held) > 10 and most <= LIMITS["connections"] + 5, "what ends and is not read counts as a connection", "%d" % most)
+    for st in held:
+        st.close()
+    t.ok(tap.wait_for(lambda: gate.get(HOST, "/ok").status == 200, 6, 0.3), "and when they are closed others are served")
+
+
 def mints(t, s, gate):
     got = []
     start = time.monotonic()
@@ -180,7 +225,7 @@ def main(t):
         return tap.wait_for(lambda: gate.get(*a, **kw), 1)
     patient(HOST, "/warm")
     for part, args in ((slow, (t, gate)), (origins, (t, s, gate)), (heads, (t, s, gate)),
-                       (crowds, (t, s, address)), (mints, (t, s, gate))):
+                       (crowds, (t, s, address)), (leaving, (t, s, address)), (mints, (t, s, gate))):
         t.part(part, *args)
         tap.wait_for(lambda: patient(HOST, "/warm").status == 200, 5, 0.1)
     t.eq(s.d.stop(), 0, "the daemon ends well")

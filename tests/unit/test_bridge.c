@@ -36,9 +36,10 @@ static void turn(unsigned n)
 /* far: our end of the stream; the result: the descriptor that is handed over. */
 static int join_as(const char *payer, int *far)
 {
-    int fds[2];
+    int fds[2], small = 4608;
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
                           0);
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small); /* the rest waits with us */
     struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
     CU_ASSERT_PTR_NOT_NULL_FATAL(io);
     *far = fds[1];
@@ -104,6 +105,36 @@ static void test_slow_reader(void)
     close(near);
     turn(20);
     CU_ASSERT_EQUAL(bridges_count(all), 0);
+}
+
+/* What has ended at both sides still holds what its reader has not taken, and counts: else one who
+ * makes many of them has more than its share. */
+static void test_ending(void)
+{
+    static char block[BRIDGE_BUFFER / 2];
+    int far, near = join(&far);
+    CU_ASSERT_EQUAL(send(near, block, sizeof block, 0), (ssize_t)sizeof block);
+    turn(20);
+    shutdown(near, SHUT_WR);
+    shutdown(far, SHUT_WR);
+    turn(20);
+    CU_ASSERT(recv(near, block, sizeof block, 0) == 0);
+    CU_ASSERT_EQUAL(bridges_count(all), 1);
+    close(far);
+    turn(20);
+    CU_ASSERT_EQUAL(bridges_count(all), 0);
+    close(near);
+    near = join(&far);
+    CU_ASSERT_EQUAL(send(near, block, sizeof block, 0), (ssize_t)sizeof block);
+    shutdown(near, SHUT_WR);
+    shutdown(far, SHUT_WR);
+    turn(20);
+    bridges_free(all); /* one that still ends goes without them */
+    close(far);
+    close(near);
+    turn(20);
+    all = bridges_new(base);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(all);
 }
 
 /* Whoever leaves with bytes unread takes the other side along; freeing takes all. */
@@ -177,6 +208,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("bridge", setup, teardown);
     CU_add_test(s, "both ways, half closed, closed", test_both_ways);
     CU_add_test(s, "a slow reader bounds what waits", test_slow_reader);
+    CU_add_test(s, "both ended, and one does not read", test_ending);
     CU_add_test(s, "one owner's share", test_owners);
     CU_add_test(s, "an end on either side, and of all", test_ends);
 }

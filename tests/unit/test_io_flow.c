@@ -471,6 +471,37 @@ static void test_lingering_ends(void)
     }
 }
 
+static void on_closed(void *n)
+{
+    ++*(unsigned *)n;
+}
+
+/* Whoever bounds streams counts one until its descriptor is closed: also when its owner has let go
+ * of it, while last bytes go out or the peer's end is waited for. */
+static void test_counted(void)
+{
+    struct end a, b;
+    unsigned closed = 0;
+    size_t n = 0;
+    io_when_closed(NULL, on_closed, &closed);
+    CU_ASSERT_EQUAL(closed, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        static char much[40000];
+        open_pair(&a, &b, 65536, 65536);
+        io_pause(a.io);
+        io_counted(b.io, &n);
+        CU_ASSERT_EQUAL(io_write(b.io, much, i == 2 ? 1 : sizeof much), 0);
+        turn(5);
+        (i == 0 ? io_close : i == 1 ? io_close_flushed : io_close_lingering)(b.io);
+        b.io = NULL;
+        turn(20);
+        CU_ASSERT_EQUAL(n, i == 0 ? 0 : 1);
+        io_close(a.io);
+        turn(20);
+        CU_ASSERT_EQUAL(n, 0);
+    }
+}
+
 /* ---- handshakes ---- */
 
 /* The socket is full when the handshake wants to write: it goes on when there is room. */
@@ -617,6 +648,7 @@ static void add_common(CU_pSuite s)
     CU_add_test(s, "closed after the peer's end", test_lingering);
     CU_add_test(s, "closed at once where nobody is waited for", test_no_lingering);
     CU_add_test(s, "no peer is waited for without bounds", test_lingering_ends);
+    CU_add_test(s, "it counts until it is closed", test_counted);
 }
 
 void tap_suites(void)

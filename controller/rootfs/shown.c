@@ -4,15 +4,21 @@
 #define _GNU_SOURCE 1
 #include "shown.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "mounts.h"
+#include "shown_login.h"
 
 /* Patterns of glob(7). None of what is for mail, databases, the network or version control is here,
- * nor a server's part of something: credentials belong into those. */
+ * nor a server's part of something: credentials belong into those. What else has a place for one is
+ * looked into (shown_login.c). */
 static const char *const shown[] = {
     "/etc/alternatives",
     "/etc/ld.so.conf.d",
@@ -47,29 +53,78 @@ static const char *const shown[] = {
     "/var/lib/libreoffice",
 };
 
-/* A link or a file of that name is none of them. */
-static int show(int root, const char *path, struct err *err)
+/* Mounts what `from` names at that path. */
+static int attach(int root, const char *path, int from, bool dir, struct err *err)
 {
-    struct stat st;
-    int from = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (from < 0)
-        return 0;
-    if (fstat(from, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        close(from);
-        return 0;
-    }
-    int at = mounts_place(root, path, true, err);
+    int at = mounts_place(root, path, dir, err);
     int tree = at < 0 ? -1 : mounts_clone(from, true, err);
     int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
-    close(from);
     if (at >= 0)
         close(at);
     if (tree >= 0)
         close(tree);
+    return r;
+}
+
+/* An entry of a directory that is shown by its entries: a link stays one. */
+static int show_entry(int root, const char *dir, int from, const char *name, struct err *err)
+{
+    struct stat st;
+    char path[PATH_MAX], to[PATH_MAX];
+    ssize_t n = readlinkat(from, name, to, sizeof to - 1);
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
+        return err_set(err, ERR_LIMIT, "a path is too long");
+    if (n >= 0) {
+        to[n] = '\0';
+        int at = mounts_place(root, dir, true, err);
+        int r = at < 0 ? -1 : symlinkat(to, at, name) < 0 ? err_sys(err, "%s", path) : 0;
+        if (at >= 0)
+            close(at);
+        return r;
+    }
+    int fd = openat(from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    bool is_dir = fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    int r = is_dir || (fd >= 0 && S_ISREG(st.st_mode)) ? attach(root, path, fd, is_dir, err) : 0;
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+/* Without those of its files that hold a login. */
+static int show_rest(int root, const char *pattern, const char *path, int from, struct err *err)
+{
+    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int r = 0;
+    if (d == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return 0; /* not for us to read */
+    }
+    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            !shown_login(pattern, from, e->d_name))
+            r = show_entry(root, path, from, e->d_name, err);
+    closedir(d);
+    return r;
+}
+
+/* A link or a file of that name is none of them. */
+static int show(int root, const char *pattern, const char *path, struct buf *notes, struct err *err)
+{
+    struct stat st;
+    int from = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), r = 0;
+    if (from < 0)
+        return 0;
+    if (fstat(from, &st) == 0 && S_ISDIR(st.st_mode))
+        r = shown_note_logins(pattern, path, from, notes)
+                ? show_rest(root, pattern, path, from, err)
+                : attach(root, path, from, true, err);
+    close(from);
     return r < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
-int shown_attach(int root, struct err *err)
+int shown_attach(int root, struct buf *notes, struct err *err)
 {
     int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(shown) && r == 0; i++) {
@@ -80,7 +135,7 @@ int shown_attach(int root, struct err *err)
         if (g != 0)
             r = err_sys(err, "%s", shown[i]);
         for (size_t k = 0; g == 0 && r == 0 && k < found.gl_pathc; k++)
-            r = show(root, found.gl_pathv[k], err);
+            r = show(root, shown[i], found.gl_pathv[k], notes, err);
         globfree(&found);
     }
     return r;

@@ -3,10 +3,11 @@
 #ifndef DURWARD_SHOWN_H
 #define DURWARD_SHOWN_H
 
+#include "buf.h"
 #include "err.h"
 
 /* root: the sandbox's root, its places still writable. Those that the host has are mounted on it.
- */
-int shown_attach(int root, struct err *err);
+ * notes gets a line for each file that is left out. */
+int shown_attach(int root, struct buf *notes, struct err *err);
 
 #endif

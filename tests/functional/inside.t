@@ -189,6 +189,31 @@ def links(t, _, box):
     t.eq(out, "", "and nothing of accounts, keys or services")
 
 
+# In a mount namespace of its own: the host's /etc with files that an administrator has filled in.
+FILLED = ("mount -t tmpfs none /mnt && mkdir -p /mnt/up/maven /mnt/up/lynx /mnt/work && cp \"$1\" /mnt/up/maven/settings.xml && cp \"$2\" "
+          "/mnt/up/lynx/lynx.cfg && echo a >/mnt/up/maven/m2.conf && ln -sf m2.conf /mnt/up/maven/other.conf && mkdir -p /mnt/up/maven/logging && "
+          "mount -t overlay -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work none /etc && shift 2 && exec \"$@\"")
+SETTINGS = "<settings><!-- an example: <server/> -->%s<mirrors/></settings>\n"
+
+
+def logins(t, s):
+    """What is shown of /etc has a place for a login here and there: a file that has one is none of the sandbox's."""
+    if os.geteuid() != 0:
+        return t.skip("logins in the host's /etc", "another /etc needs root")
+    plain = t.write("lynx.cfg", "#http_proxy:http://user:password@host/\nSTARTFILE:http://localhost/\n")
+    for what, server in (("a login", "<servers><server><password>%s</password></server></servers>" % s.github_secret.decode()),
+                         ("none", "")):
+        r = subprocess.run(["unshare", "-m", "sh", "-c", FILLED, "sh", t.write("settings.xml", SETTINGS % server), plain, durward.program(), "run",
+                            "-c", s.d.conf, "--", "sh", "-c", "cat /etc/maven/settings.xml; ls /etc/maven /etc/maven/logging; "
+                            "cat /etc/maven/other.conf /etc/lynx/lynx.cfg"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, cwd=s.d.work, env=s.d.env, timeout=60, check=False)
+        seen = r.stdout + r.stderr
+        t.ok("STARTFILE" in seen and "\na\n" in seen and "m2.conf" in seen, "/etc/maven with %s: its other files are there" % what, seen)
+        named = [x for x in r.stderr.split("\n") if "/etc/maven/settings.xml" in x and not x.startswith("cat:")]
+        t.eq((s.github_secret.decode() in seen, "<mirrors/>" in seen, bool(named)), (False, not server, bool(server)),
+             "and settings.xml %s" % ("is left out, and named" if server else "too")) or t.diag(seen)
+
+
 def main(t):
     s = scene.Scene(t)
     s.rule(allow="github.com/acme/*", git="fetch",
@@ -204,6 +229,7 @@ def main(t):
     status, err = box.close()
     t.has(err, "denied", "the summary at the end tells of denials")
     logged(t, s, forge, basic)
+    t.part(logins, t, s)
 
 
 tap.run(main)

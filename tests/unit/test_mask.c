@@ -9,6 +9,7 @@
 
 #include "mask.h"
 #include "mask_seen.h"
+#include "shown_login.h"
 #include "sample_keys.h"
 #include "tap_main.h"
 
@@ -164,6 +165,35 @@ static void test_seen(void)
     seen_free(&seen);
 }
 
+/* Of files that a sandbox would see of the host's /etc: a login that is filled in. */
+static void test_shown_logins(void)
+{
+    static const struct {
+        const char *text;
+        bool xml, login;
+    } files[] = {
+        {"<settings><!-- <server><password>x</password></server> -->\n<mirrors/></settings>", true,
+         false},
+        {"<settings><servers/><mirrors><mirror><id>a</id></mirror></mirrors></settings>", true,
+         false},
+        {"<settings><servers><server><id>a</id></server></servers></settings>", true, true},
+        {"<a><!-- x --><proxy>\n<password\n>p</password></proxy></a>", true, true},
+        {"<!-->--><!-- <server> --><passphrase>", true, true},
+        {"<!-- open <server>", true, false},
+        {"# https_proxy:http://u:p@h/\n;db_pw = x\n!token=x\n", false, false},
+        {"mysqli.default_pw =\r\nx_secret = \"\"\nkeys=1\nSITE=https://h:80/a@b\n", false, false},
+        {"A=1\nGITHUB_PAT=ghp_x", false, true},
+        {"  Sys.setenv(API_KEY = \"x\")\r\n", false, true},
+        {"options(repos = c(A = \"https://me:t@cran.example/\"))\n", false, true},
+        {"http_proxy:http://me:t@proxy.example:80/\n", false, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        if (shown_login_in(slice_str(files[i].text), files[i].xml) != files[i].login)
+            printf("# %s\n", files[i].text);
+        CU_ASSERT_EQUAL(shown_login_in(slice_str(files[i].text), files[i].xml), files[i].login);
+    }
+}
+
 static void suite_mask(void)
 {
     CU_pSuite s = CU_add_suite("mask", NULL, NULL);
@@ -174,6 +204,7 @@ static void suite_mask(void)
     CU_add_test(s, "names that links may bear", test_links);
     CU_add_test(s, "a directory that is too large", test_too_large);
     CU_add_test(s, "what was read before", test_seen);
+    CU_add_test(s, "logins in what is shown of /etc", test_shown_logins);
 }
 
 void tap_suites(void)

@@ -1,0 +1,16 @@
+/* Files of the directories in shown.c that have a place for a login: is there one in it? Such a
+ * file is none of a sandbox's, as credentials in a bound directory are not (mask.h). */
+#ifndef DURWARD_SHOWN_LOGIN_H
+#define DURWARD_SHOWN_LOGIN_H
+
+#include "buf.h"
+
+/* pattern: of shown.c; from: the directory; name: a file in it. What cannot be read here cannot be
+ * read inside either, and holds none; what is too large to be looked through holds one. */
+bool shown_login(const char *pattern, int from, const char *name);
+/* Whether any file of that directory does; each is noted as a masked one. */
+bool shown_note_logins(const char *pattern, const char *path, int from, struct buf *notes);
+/* The judgement itself. Comments, which are full of examples, do not count. */
+bool shown_login_in(struct slice text, bool xml);
+
+#endif

@@ -30,7 +30,7 @@ static const char *const shown[] = {
     "/etc/vim",
     "/etc/crypto-policies",
     "/etc/java",
-    "/etc/java-*",
+    "/etc/java-[0-9]*",
     "/etc/maven",
     "/etc/bash_completion.d",
     "/etc/php/*/cli",

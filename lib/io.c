@@ -14,9 +14,10 @@
 
 enum { IO_READ_CHUNK = 16 * 1024, IO_CLOSE_SECONDS = 10, IO_READS_A_TURN = 8, IO_CLOCK_MS = 10 };
 
-/* How many of a process linger at once: descriptors are the process's, whoever has opened them. */
-enum { IO_LINGERING_MAX = 256, IO_LINGER_SECONDS = 2, IO_LINGER_BYTES = 1 << 20 };
-static unsigned lingering;
+/* How many of a process linger at once, and of one owner: descriptors are the process's. */
+enum { IO_LINGERING_MAX = 512, IO_LINGERING_OF_ONE = 256 };
+enum { IO_LINGER_SECONDS = 2, IO_LINGER_BYTES = 1 << 20 };
+static struct quota lingering = {.total = IO_LINGERING_MAX, .each = IO_LINGERING_OF_ONE};
 
 void io_set_state(struct io *io, enum io_state s)
 {
@@ -55,7 +56,7 @@ static void io_destroy(struct io *io)
 {
     void (*closed)(void *arg) = io->closed;
     void *closed_arg = io->closed_arg;
-    lingering -= io->lingers;
+    quota_leave(&io->lingers);
     event_free(io->rd);
     event_free(io->wr);
     event_free(io->soon);
@@ -162,7 +163,7 @@ static void enter(struct io *io)
 /* The last output of a stream without an owner is out, or cannot be sent. */
 static void said_all(struct io *io)
 {
-    if (!io->lingers || io->why[0]) {
+    if (io->lingers.n == 0 || io->why[0]) {
         io_set_state(io, IO_S_CLOSED);
     } else if (!io->drops) {
         io->drops = true;
@@ -378,6 +379,14 @@ void io_callback(struct io *io, io_fn fn, void *arg)
     io->arg = arg;
 }
 
+void io_owner(struct io *io, struct slice owner)
+{
+    if (io == NULL || owner.n >= sizeof io->owner)
+        return;
+    memcpy(io->owner, owner.p, owner.n);
+    io->owner[owner.n] = 0;
+}
+
 void io_when_closed(struct io *io, void (*fn)(void *arg), void *arg)
 {
     if (io == NULL) {
@@ -434,8 +443,8 @@ void io_close_lingering(struct io *io)
 {
     if (io == NULL || io->state >= IO_S_CLOSING)
         return;
-    io->lingers = !io->eof && !io->breaks && lingering < IO_LINGERING_MAX;
-    lingering += io->lingers;
+    if (!io->eof && !io->breaks) /* without a place it is closed as any other */
+        (void)quota_take(&lingering, &io->lingers, slice_str(io->owner), 1);
     io_close_flushed(io);
 }
 

@@ -32,10 +32,11 @@ void io_callback(struct io *io, io_fn fn, void *arg); /* may change hands betwee
 void io_close(struct io *io);                         /* drops unsent output; NULL is fine */
 void io_close_flushed(struct io *io); /* sends what is queued first (10 s at most); no more
                                          callbacks after this call */
-/* The same, and the peer's end is waited for (2 s and 1 MiB at most, and no more than 256 streams
- * of a process do): for last words that are to arrive while the peer may still be sending (RFC 9112
- * 9.6, RFC 6455 7.1.1). */
+/* The same, and the peer's end is waited for (2 s and 1 MiB at most, and 256 streams of an owner,
+ * never more than are left of 512 for all others): for last words that are to arrive while the peer
+ * may still be sending (RFC 9112 9.6, RFC 6455 7.1.1). */
 void io_close_lingering(struct io *io);
+void io_owner(struct io *io, struct slice owner); /* whose it is, in a process that has several's */
 /* fn(arg) when its descriptor is closed, which is later than its owner has let go of it where last
  * bytes go out or the peer's end is waited for: until then it takes memory and counts. NULL: now.
  */

@@ -3,6 +3,7 @@
 #define DURWARD_IO_INTERNAL_H
 
 #include "io.h"
+#include "quota.h"
 
 struct event;
 
@@ -37,9 +38,11 @@ struct io {
     size_t pending_write; /* bytes SSL_write must be called with again */
     unsigned depth;
     bool paused, eof, ending, ended, want_write;
-    bool awaits_end;     /* of the socket, after TLS has ended (io_await_end) */
-    bool breaks;         /* closing is to be a reset */
-    bool lingers, drops; /* closing: the peer's end is waited for; and what it says is dropped */
+    bool awaits_end; /* of the socket, after TLS has ended (io_await_end) */
+    bool breaks;     /* closing is to be a reset */
+    char owner[65];
+    struct quota_part lingers; /* closing: the peer's end is waited for, */
+    bool drops;                /* and what it says is dropped */
     size_t dropped;
     bool dry;      /* TLS: the last read took all there was; the loop tells of more */
     size_t high;   /* mark of the output, in bytes */

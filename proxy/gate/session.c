@@ -47,6 +47,7 @@ void session_close(struct session *s, const char *why UNUSED)
     struct gate *g = s->gate;
     LIST_REMOVE(s, link);
     meter_down(METER_SESSIONS_OPEN);
+    io_owner(s->io, slice_str(s->who.sandbox));
     io_when_closed(s->io, s->closed, s->closed_arg);
     io_close_lingering(s->io);
     free(s->inbound);

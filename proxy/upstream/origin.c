@@ -92,6 +92,12 @@ static void origin_fail(struct origin *o, unsigned status, const char *code, con
 
 static const struct client_ops client_ops;
 
+/* As the pool has it. */
+static struct slice owner_of(const struct origin *o)
+{
+    return (struct slice){o->key, strcspn(o->key, "|")};
+}
+
 /* The dial is over: who waited for it may go on. */
 static void dial_over(struct origin *o, bool failed)
 {
@@ -282,6 +288,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         origin_fail(o, 503, "memory", NULL);
         return;
     }
+    io_owner(o->io, owner_of(o));
     if (o->authority.scheme == SCHEME_HTTP) {
         connected(o);
         return;
@@ -300,10 +307,9 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
 
 static struct dial_wait *ask_dialer(struct origin *o)
 {
-    struct slice owner = {o->key, strcspn(o->key, "|")}; /* as the pool has it */
     dial_client_next_trace(o->dial, &o->trace);
     struct dial_wait *w =
-        dial_client_get(o->dial, owner, &o->authority, o->id, o->token, on_dialled, o);
+        dial_client_get(o->dial, owner_of(o), &o->authority, o->id, o->token, on_dialled, o);
     dial_client_begun(w, &o->facts.opened); /* until then it is in no queue_ms but ours */
     return w;
 }

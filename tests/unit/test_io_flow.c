@@ -445,7 +445,7 @@ static void test_lingering_ends(void)
 {
     enum { ALL = 260, AT_ONCE = 256 };
     static char much[65536];
-    int fds[ALL][2];
+    int fds[ALL][2], other[2];
     unsigned ended = 0;
     if (tls)
         return; /* the same */
@@ -463,12 +463,20 @@ static void test_lingering_ends(void)
     for (unsigned i = 0; i < ALL; i++)
         ended += send(fds[i][0], much, 1, MSG_NOSIGNAL) < 0;
     CU_ASSERT_EQUAL(ended, ALL - AT_ONCE);
+    /* who has none yet finds a place, however many others have */
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, other), 0);
+    struct io *io = io_new(base, other[1], 4096, 4096, true);
+    io_owner(io, SLICE("other"));
+    io_close_lingering(io);
+    turn(5);
+    CU_ASSERT_EQUAL(send(other[0], much, 1, MSG_NOSIGNAL), 1);
     event_base_loop(base, 0); /* until nothing waits: each has its time */
     CU_ASSERT(nothing_waits());
     for (unsigned i = 0; i < ALL; i++) {
         CU_ASSERT(send(fds[i][0], much, 1, MSG_NOSIGNAL) < 0);
         close(fds[i][0]);
     }
+    close(other[0]);
 }
 
 static void on_closed(void *n)

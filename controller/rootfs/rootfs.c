@@ -19,6 +19,7 @@
 #include "oci_program.h"
 #include "rootfs_internal.h"
 #include "shown.h"
+#include "shown_login.h"
 #include "stdio_program.h"
 #include "trust_sandbox.h"
 #include "view.h"
@@ -102,7 +103,9 @@ static int lay_etc(struct rootfs *s, struct err *err)
 /* Directories of the host's /etc and /var, which an image has by itself, and the bundles. */
 static int add_shown(struct rootfs *s, struct err *err)
 {
-    if (s->dirs.image < 0 && shown_attach(s->root, s->mask.notes, err) < 0)
+    if (s->dirs.image < 0 &&
+        (shown_attach(s->root, s->mask.notes, err) < 0 ||
+         shown_cover_logins(s->root, s->mask.empty_file, s->mask.notes, err) < 0))
         return -1;
     return rootfs_attach_at(s, s->trust, "/etc/durward", true, err);
 }

@@ -2,7 +2,11 @@
  * a URL with a password, or a name that ends as those of secrets do and has a value. */
 #include "shown_login.h"
 
+#include "mounts.h"
+
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +20,12 @@ static const struct {
     {"/etc/maven", "settings.xml", true}, {"/etc/R", "Renviron.site", false},
     {"/etc/R", "Rprofile.site", false},   {"/etc/lynx", "lynx.cfg", false},
     {"/etc/lynx", "local.cfg", false},    {"/etc/php/*/cli", "php.ini", false},
+};
+
+/* Of the host's /usr, which is seen whole: what package managers read there, too. */
+static const char *const in_usr[] = {
+    "/usr/etc/npmrc",      "/usr/local/etc/npmrc", "/usr/pip.conf",
+    "/usr/local/pip.conf", "/usr/lib/go/go.env",   "/usr/local/go/go.env",
 };
 
 /* ---- XML ---- */
@@ -64,8 +74,8 @@ static bool has_password(struct slice line)
 
 static bool names_secret(struct slice name)
 {
-    static const char *const tails[] = {"password", "passwd", "passphrase", "secret",
-                                        "token",    "_pat",   "_pw",        "_key"};
+    static const char *const tails[] = {"password", "passwd", "passphrase", "secret", "token",
+                                        "_pat",     "_auth",  "_pw",        "_key"};
     for (size_t i = 0; i < ARRAY_LEN(tails); i++) {
         size_t n = strlen(tails[i]);
         if (name.n >= n && slice_ieq_str((struct slice){name.p + name.n - n, n}, tails[i]))
@@ -74,9 +84,12 @@ static bool names_secret(struct slice name)
     return false;
 }
 
+/* A variable's name is no secret. */
 static bool has_value(struct slice value)
 {
     value = slice_trim(value);
+    if (slice_starts(value, SLICE("${")) && value.p[value.n - 1] == '}')
+        return false;
     return value.n > 0 && !slice_eq(value, SLICE("\"\"")) && !slice_eq(value, SLICE("''"));
 }
 
@@ -148,4 +161,30 @@ bool shown_note_logins(const char *pattern, const char *path, int from, struct b
         (void)!buf_printf(notes, "masked: %s/%s\n", path, places[i].name);
     }
     return any;
+}
+
+static int cover(int root, const char *path, int empty, struct err *err)
+{
+    int at = mounts_place(root, path, false, err);
+    int tree = at < 0 ? -1 : mounts_clone(empty, true, err);
+    int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
+    if (at >= 0)
+        close(at);
+    if (tree >= 0)
+        close(tree);
+    return r < 0 ? err_wrap(err, "cannot mask %s", path) : 0;
+}
+
+int shown_cover_logins(int root, int empty, struct buf *notes, struct err *err)
+{
+    char real[PATH_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(in_usr); i++) {
+        if (realpath(in_usr[i], real) == NULL || strncmp(real, "/usr/", 5) != 0 ||
+            !file_login(AT_FDCWD, real, false))
+            continue;
+        if (cover(root, real, empty, err) < 0)
+            return -1;
+        (void)!buf_printf(notes, "masked: %s\n", real);
+    }
+    return 0;
 }

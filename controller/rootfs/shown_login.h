@@ -4,12 +4,15 @@
 #define DURWARD_SHOWN_LOGIN_H
 
 #include "buf.h"
+#include "err.h"
 
 /* pattern: of shown.c; from: the directory; name: a file in it. What cannot be read here cannot be
  * read inside either, and holds none; what is too large to be looked through holds one. */
 bool shown_login(const char *pattern, int from, const char *name);
 /* Whether any file of that directory does; each is noted as a masked one. */
 bool shown_note_logins(const char *pattern, const char *path, int from, struct buf *notes);
+/* Covers files of the host's /usr, which root has whole, where a login is filled in. */
+int shown_cover_logins(int root, int empty, struct buf *notes, struct err *err);
 /* The judgement itself. Comments, which are full of examples, do not count. */
 bool shown_login_in(struct slice text, bool xml);
 

@@ -192,7 +192,8 @@ def links(t, _, box):
 # In a mount namespace of its own: the host's /etc with files that an administrator has filled in.
 FILLED = ("mount -t tmpfs none /mnt && mkdir -p /mnt/up/maven /mnt/up/lynx /mnt/work && cp \"$1\" /mnt/up/maven/settings.xml && cp \"$2\" "
           "/mnt/up/lynx/lynx.cfg && echo a >/mnt/up/maven/m2.conf && ln -sf m2.conf /mnt/up/maven/other.conf && mkdir -p /mnt/up/maven/logging /mnt/up/java-99-x /mnt/up/java-keys && "
-          "mount -t overlay -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work none /etc && shift 2 && exec \"$@\"")
+          "mount -t overlay -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work none /etc && mkdir -p /mnt/local/etc && "
+          "echo \"//r.example/:_authToken=$3\" >/mnt/local/etc/corp && ln -s corp /mnt/local/etc/npmrc && mount --bind /mnt/local /usr/local && shift 3 && exec \"$@\"")
 SETTINGS = "<settings><!-- an example: <server/> -->%s<mirrors/></settings>\n"
 
 
@@ -203,13 +204,16 @@ def logins(t, s):
     plain = t.write("lynx.cfg", "#http_proxy:http://user:password@host/\nSTARTFILE:http://localhost/\n")
     for what, server in (("a login", "<servers><server><password>%s</password></server></servers>" % s.github_secret.decode()),
                          ("none", "")):
-        r = subprocess.run(["unshare", "-m", "sh", "-c", FILLED, "sh", t.write("settings.xml", SETTINGS % server), plain, durward.program(), "run",
+        r = subprocess.run(["unshare", "-m", "sh", "-c", FILLED, "sh", t.write("settings.xml", SETTINGS % server), plain,
+                            s.github_secret.decode() if server else "${NPM_TOKEN}", durward.program(), "run",
                             "-c", s.d.conf, "--", "sh", "-c", "cat /etc/maven/settings.xml; ls /etc/maven /etc/maven/logging; "
-                            "cat /etc/maven/other.conf /etc/lynx/lynx.cfg; ls -d /etc/java*"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            "cat /etc/maven/other.conf /etc/lynx/lynx.cfg; ls -d /etc/java*; cat /usr/local/etc/*"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, cwd=s.d.work, env=s.d.env, timeout=60, check=False)
         seen = r.stdout + r.stderr
         t.ok("STARTFILE" in seen and "\na\n" in seen and "m2.conf" in seen, "/etc/maven with %s: its other files are there" % what, seen)
         t.ok("/etc/java-99-x" in r.stdout and "java-keys" not in seen, "a version of Java's is shown, and nothing else that begins so", seen)
+        t.eq(("_authToken" in r.stdout, "/usr/local/etc/corp" in r.stderr), (not server, bool(server)),
+             "and npm's configuration in /usr %s" % ("is covered, and named" if server else "too")) or t.diag(seen)
         named = [x for x in r.stderr.split("\n") if "/etc/maven/settings.xml" in x and not x.startswith("cat:")]
         t.eq((s.github_secret.decode() in seen, "<mirrors/>" in seen, bool(named)), (False, not server, bool(server)),
              "and settings.xml %s" % ("is left out, and named" if server else "too")) or t.diag(seen)

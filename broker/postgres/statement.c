@@ -4,6 +4,7 @@
 #include "statement.h"
 
 #include "assertion.h"
+#include "parser_stack.h"
 #include "postgres_startup.h"
 #include "websocket.h"
 
@@ -12,6 +13,7 @@
 #include <string.h>
 
 enum { DEPTH_MAX = 16384, TEXT_MAX = 128 };
+enum { SHALLOW = 512 }; /* bytes; what is so short needs no room of its own */
 
 /* Keys that mean something to us; all others are KEY_NONE. */
 enum key {
@@ -584,8 +586,16 @@ static void read_tree(const char *tree, struct statement *ret)
     free(w.frames);
 }
 
-static void read_parsed(const char *text, struct statement *ret)
+struct reading {
+    char *text;
+    struct statement *ret;
+};
+
+/* The library recurses as deep as a statement does, and says where it stops only of some ways. */
+static void read_parsed(void *arg)
 {
+    const char *text = ((struct reading *)arg)->text;
+    struct statement *ret = ((struct reading *)arg)->ret;
     PgQueryParseResult parsed = pg_query_parse(text);
     if (parsed.error || parsed.parse_tree == NULL)
         ret->refused = "a statement that cannot be read";
@@ -614,12 +624,12 @@ void statement_read(struct slice text, struct statement *ret)
         ret->refused = "a statement that is not UTF-8";
         return;
     }
-    char *whole = slice_dup(text);
-    if (whole == NULL)
+    struct reading r = {.text = slice_dup(text), .ret = ret};
+    if (r.text && text.n <= SHALLOW)
+        read_parsed(&r);
+    else if (r.text == NULL || parser_stack_run(read_parsed, &r) < 0)
         ret->refused = "a statement that cannot be read";
-    else
-        read_parsed(whole, ret);
-    free(whole);
+    free(r.text);
 }
 
 const char *statement_refusal(const struct statement *s, const struct statement_bounds *b)

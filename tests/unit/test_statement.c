@@ -2,11 +2,15 @@
  * day (tests/statements), and fingerprints, in which no value stands. */
 #include "statement_cache.h"
 
+#include "compiler.h"
 #include "tap_main.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 void suite_statement(void);
 
@@ -185,6 +189,27 @@ static void test_bounds(void)
     }
 }
 
+/* How deep a statement goes is the sandbox's word, and the user's limit of the stack is not. */
+static void test_small_stack(void)
+{
+    if (SANITIZED) {
+        printf("# SKIP a sanitizer knows one stack only\n");
+        return;
+    }
+    int status = 0;
+    pid_t child = fork();
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) {
+        struct rlimit r = {256 << 10, 256 << 10};
+        if (setrlimit(RLIMIT_STACK, &r) < 0)
+            _exit(2);
+        test_bounds();
+        _exit(0);
+    }
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_EQUAL(status, 0);
+}
+
 static void test_functions(void)
 {
     static const char *const good[] = {"now",      "pg_get_viewdef",   "pg_table_is_visible",
@@ -283,6 +308,7 @@ void suite_statement(void)
     CU_add_test(s, "a role that no rule names is free", test_role_is_free);
     CU_add_test(s, "classes", test_classes);
     CU_add_test(s, "fingerprints", test_fingerprints);
+    CU_add_test(s, "bounds, with little stack", test_small_stack); /* before the stack has grown */
     CU_add_test(s, "bounds", test_bounds);
     CU_add_test(s, "functions", test_functions);
     CU_add_test(s, "what is remembered", test_cache);

@@ -13,7 +13,7 @@ enum {
     SCRUB_FEED_MAX = 1 << 20,
     SCRUB_PARTS_MAX = 4096,
     SCRUB_EARLY = 3, /* bytes at the beginning of a form that are nothing yet */
-    SCRUB_LONGEST = 6 * SCRUB_VALUE_MAX,
+    SCRUB_LONGEST = SCRUB_FORM_MAX,
 };
 
 struct scrub_set;

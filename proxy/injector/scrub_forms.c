@@ -5,7 +5,7 @@
 #include <openssl/evp.h>
 #include <string.h>
 
-enum { BYTES_MAX = 128 * SCRUB_VALUE_MAX, ONE_MAX = 8 * SCRUB_VALUE_MAX, TOKEN_PARTS_MAX = 5 };
+enum { BYTES_MAX = 256 * SCRUB_VALUE_MAX, ONE_MAX = 8 * SCRUB_VALUE_MAX, TOKEN_PARTS_MAX = 5 };
 
 static const char lower_digits[] = "0123456789abcdef", upper_digits[] = "0123456789ABCDEF";
 
@@ -47,22 +47,40 @@ int scrub_forms_add(struct scrub_forms *f, struct slice form)
 
 enum style {
     HEX,
+    HEX_ESCAPE,
     PERCENT,
+    PERCENT_TWICE,
     JSON_UNICODE,
     HTML_DECIMAL,
     HTML_HEX,
+    HTML_NAMED,
     UTF16,
 };
 
 /* How a value is written: bytes of `keep` (and letters and digits) as they are, others in the
- * style; keep NULL: every byte in the style. `special` bytes get the text beside them first. */
+ * style; keep NULL: every byte in the style. With `only` these bytes alone are written in it.
+ * `special` bytes get the text beside them first. */
 struct writing {
     enum style style;
     const char *digits;
-    const char *keep;
-    bool keep_rest; /* only `special` bytes are written otherwise */
+    const char *keep, *only;
     const char *special, *texts[6];
 };
+
+/* HTML 5 has a name for each sign; where it has two, that which PHP writes. */
+static const char named[] = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}";
+static const char names[][8] = {
+    "excl",   "quot",   "num",    "dollar", "percnt", "amp",    "apos",  "lpar",   "rpar", "ast",
+    "plus",   "comma",  "period", "sol",    "colon",  "semi",   "lt",    "equals", "gt",   "quest",
+    "commat", "lbrack", "bsol",   "rsqb",   "Hat",    "lowbar", "grave", "lbrace", "vert", "rcub",
+};
+_Static_assert(ARRAY_LEN(names) == sizeof named - 1, "a name for each");
+
+static int put_named(struct buf *b, unsigned char c)
+{
+    const char *at = c ? strchr(named, c) : NULL;
+    return at ? buf_printf(b, "&%s;", names[at - named]) : buf_append(b, &c, 1);
+}
 
 static int put_styled(struct buf *b, const struct writing *w, unsigned char c)
 {
@@ -70,8 +88,12 @@ static int put_styled(struct buf *b, const struct writing *w, unsigned char c)
     switch (w->style) {
     case HEX:
         return buf_append(b, (char[]){hi, lo}, 2);
+    case HEX_ESCAPE:
+        return buf_append(b, (char[]){'\\', 'x', hi, lo}, 4);
     case PERCENT:
         return buf_append(b, (char[]){'%', hi, lo}, 3);
+    case PERCENT_TWICE:
+        return buf_append(b, (char[]){'%', '2', '5', hi, lo}, 5);
     case JSON_UNICODE:
         return buf_append(b, (char[]){'\\', 'u', '0', '0', hi, lo}, 6);
     case HTML_DECIMAL:
@@ -79,10 +101,19 @@ static int put_styled(struct buf *b, const struct writing *w, unsigned char c)
     case HTML_HEX: /* without a leading zero; a value's bytes below 16 are no field's either */
         return c < 16 ? buf_append(b, (char[]){'&', '#', 'x', lo, ';'}, 5)
                       : buf_append(b, (char[]){'&', '#', 'x', hi, lo, ';'}, 6);
+    case HTML_NAMED:
+        return put_named(b, c);
     case UTF16:
         return buf_append(b, (unsigned char[]){c, 0}, 2);
     }
     return -1;
+}
+
+static bool stays(const struct writing *w, unsigned char c)
+{
+    if (w->only)
+        return c == 0 || strchr(w->only, c) == NULL;
+    return w->keep && (ascii_is_alnum((char)c) || (c && strchr(w->keep, c) != NULL));
 }
 
 static int put_byte(struct buf *b, const struct writing *w, unsigned char c)
@@ -90,9 +121,7 @@ static int put_byte(struct buf *b, const struct writing *w, unsigned char c)
     const char *s = w->special && c ? strchr(w->special, c) : NULL;
     if (s)
         return buf_append_str(b, w->texts[s - w->special]);
-    bool plain =
-        w->keep_rest || (w->keep && (ascii_is_alnum((char)c) || (c && strchr(w->keep, c) != NULL)));
-    return plain ? buf_append(b, &c, 1) : put_styled(b, w, c);
+    return stays(w, c) ? buf_append(b, &c, 1) : put_styled(b, w, c);
 }
 
 static int add_written(struct scrub_forms *f, struct slice value, const struct writing *w)
@@ -105,16 +134,21 @@ static int add_written(struct scrub_forms *f, struct slice value, const struct w
     struct slice form = buf_slice(&b);
     if (w->style == UTF16 && form.n > 0)
         form.n--; /* what both byte orders have: a NUL between any two bytes */
-    if (r == 0)
+    if (r == 0 && form.n <= SCRUB_FORM_MAX) /* longer: names of signs, of thousands of signs */
         r = scrub_forms_add(f, form);
     buf_free(&b);
     return r;
 }
 
-/* What encoders in use write. For a value of letters, digits, "-" and "_" most are one form. */
+/* What encoders in use write (tests/adversary/encoders.t runs them). For a value of letters,
+ * digits, "-" and "_" most are one form. */
 static const struct writing writings[] = {
     {.style = HEX, .digits = lower_digits},
     {.style = HEX, .digits = upper_digits},
+    {.style = HEX_ESCAPE, .digits = lower_digits},
+    {.style = HEX_ESCAPE, .digits = upper_digits},
+    {.style = HEX_ESCAPE, .digits = upper_digits, .keep = "._,"},
+    /* URLs and forms */
     {.style = PERCENT, .digits = lower_digits},
     {.style = PERCENT, .digits = upper_digits},
     {.style = PERCENT, .digits = upper_digits, .keep = "-._~"}, /* RFC 3986 */
@@ -123,22 +157,130 @@ static const struct writing writings[] = {
     {.style = PERCENT, .digits = upper_digits, .keep = "-._~!*'()"},
     {.style = PERCENT, .digits = upper_digits, .keep = "-._*", .special = " ", .texts = {"+"}},
     {.style = PERCENT, .digits = upper_digits, .keep = "-._~", .special = " ", .texts = {"+"}},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-_!*().", .special = " ", .texts = {"+"}},
+    {.style = PERCENT, .digits = lower_digits, .keep = "-_!*().", .special = " ", .texts = {"+"}},
+    {.style = PERCENT, .digits = upper_digits, .keep = ""},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~$&+:=@"},        /* Go: a segment */
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~$&+,;="},        /* and a password */
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~!$&'()*+,;=:@"}, /* RFC 3986: pchar */
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~!$&'()*+,;=:@/?"},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~!$&'()*+,;=:@/?#"},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~!$%&'()*+,"}, /* WHATWG: a password */
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._*+@/"},
+    {.style = PERCENT_TWICE, .digits = upper_digits, .keep = "-._~"},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._"},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._", .special = " ", .texts = {"+"}},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~$&+,/:;=@"},
+    {.style = PERCENT, .digits = upper_digits, .only = "\"#<>' "}, /* WHATWG: a query */
+    {.style = PERCENT, .digits = upper_digits, .only = "\"#<>?`{} "},
+    {.style = PERCENT, .digits = upper_digits, .only = "\"<>` "},
+    /* JSON and scripts */
     {.style = JSON_UNICODE, .digits = lower_digits},
     {.style = JSON_UNICODE, .digits = upper_digits},
-    {.keep_rest = true, .special = "\"\\", .texts = {"\\\"", "\\\\"}},
-    {.keep_rest = true, .special = "\"\\/", .texts = {"\\\"", "\\\\", "\\/"}},
-    {.keep_rest = true,
-     .special = "\"\\<>&",
-     .texts = {"\\\"", "\\\\", "\\u003c", "\\u003e", "\\u0026"}},
-    {.style = HTML_DECIMAL, .digits = lower_digits},
+    {.only = "", .special = "\"\\", .texts = {"\\\"", "\\\\"}},
+    {.only = "", .special = "\"\\/", .texts = {"\\\"", "\\\\", "\\/"}},
+    {.only = "", .special = "\"\\'", .texts = {"\\\"", "\\\\", "\\'"}},
+    {.only = "", .special = "\\'", .texts = {"\\\\", "\\'"}},
+    {.only = "", .special = "'", .texts = {"''"}},
+    {.style = JSON_UNICODE,
+     .digits = lower_digits,
+     .only = "<>&",
+     .special = "\"\\",
+     .texts = {"\\\"", "\\\\"}},
+    {.style = JSON_UNICODE,
+     .digits = lower_digits,
+     .only = "<>&'",
+     .special = "\"\\",
+     .texts = {"\\\"", "\\\\"}},
+    {.style = JSON_UNICODE, /* Gson */
+     .digits = lower_digits,
+     .only = "<>&'=",
+     .special = "\"\\",
+     .texts = {"\\\"", "\\\\"}},
+    {.style = JSON_UNICODE, /* Go's templates */
+     .digits = lower_digits,
+     .only = "<>&'\"+`",
+     .special = "\\/",
+     .texts = {"\\\\", "\\/"}},
+    {.style = JSON_UNICODE,
+     .digits = upper_digits,
+     .only = "<>&",
+     .special = "\"\\",
+     .texts = {"\\\"", "\\\\"}},
+    {.style = JSON_UNICODE,
+     .digits = upper_digits,
+     .only = "<>/",
+     .special = "\"\\",
+     .texts = {"\\\"", "\\\\"}},
+    {.style = JSON_UNICODE, /* .NET */
+     .digits = upper_digits,
+     .only = "<>&'\"+`",
+     .special = "\\",
+     .texts = {"\\\\"}},
+    {.style = JSON_UNICODE, /* PHP, where it says so */
+     .digits = upper_digits,
+     .only = "<>&'\"",
+     .special = "\\/",
+     .texts = {"\\\\", "\\/"}},
+    {.style = JSON_UNICODE,
+     .digits = upper_digits,
+     .only = "<>&=",
+     .special = "\"\\'",
+     .texts = {"\\\"", "\\\\", "\\'"}},
+    {.style = JSON_UNICODE, .digits = upper_digits, .only = "<>&'\"\\=-;`"}, /* Django */
+    /* HTML and XML */
+    {.style = HTML_DECIMAL},
+    {.style = HTML_DECIMAL, .keep = "-._, "},
+    {.style = HTML_DECIMAL, .only = "\"&'<>"},
+    {.style = HTML_HEX, .digits = upper_digits, .only = "\"&'<>"},
+    {.style = HTML_HEX, .digits = upper_digits, .only = "\"&'<>`"},
     {.style = HTML_HEX, .digits = lower_digits},
     {.style = HTML_HEX, .digits = upper_digits},
-    {.keep_rest = true, .special = "&<>", .texts = {"&amp;", "&lt;", "&gt;"}},
-    {.keep_rest = true, .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"}},
-    {.keep_rest = true,
+    {.style = HTML_HEX, .digits = lower_digits, .keep = "-._, "},
+    {.style = HTML_NAMED, .keep = "-~ "},
+    {.style = HTML_NAMED, .keep = "~ ", .special = "-[{", .texts = {"&#45;", "&lsqb;", "&lcub;"}},
+    {.only = "", .special = "&<>", .texts = {"&amp;", "&lt;", "&gt;"}},
+    {.only = "", .special = "&<>\"", .texts = {"&amp;", "&lt;", "&gt;", "&quot;"}},
+    {.only = "", .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"}},
+    {.only = "", .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#039;"}},
+    {.only = "", .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#x27;"}},
+    {.only = "", .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"}},
+    {.style = HTML_DECIMAL, /* Go's templates: a text, and a value without quotes */
+     .only = "\"'+",
+     .special = "&<>",
+     .texts = {"&amp;", "&lt;", "&gt;"}},
+    {.style = HTML_DECIMAL,
+     .only = "\"'+=` ",
+     .special = "&<>",
+     .texts = {"&amp;", "&lt;", "&gt;"}},
+    {.style = HTML_DECIMAL, .only = "\"'", .special = "&<>", .texts = {"&amp;", "&lt;", "&gt;"}},
+    {.style = HTML_HEX, /* Handlebars */
+     .digits = upper_digits,
+     .only = "'`=",
+     .special = "&<>\"",
+     .texts = {"&amp;", "&lt;", "&gt;", "&quot;"}},
+    {.style = HTML_HEX, /* Mustache */
+     .digits = upper_digits,
+     .only = "/`=",
      .special = "&<>\"'",
-     .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#x27;"}},
-    {.keep_rest = true, .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"}},
+     .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"}},
+    {.style = HTML_HEX,
+     .digits = upper_digits,
+     .only = "'/\\",
+     .special = "&<>\"`",
+     .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#96;"}},
+    {.style = HTML_HEX,
+     .digits = upper_digits,
+     .only = "'`",
+     .special = "&<>\"",
+     .texts = {"&amp;", "&lt;", "&gt;", "&quot;"}},
+    {.style = HTML_HEX, /* .NET */
+     .digits = upper_digits,
+     .only = "'`+",
+     .special = "&<>\"",
+     .texts = {"&amp;", "&lt;", "&gt;", "&quot;"}},
+    /* others */
+    {.only = "", .special = "=", .texts = {"=3D"}}, /* quoted-printable */
     {.style = UTF16},
 };
 
@@ -148,11 +290,11 @@ static const struct writing writings[] = {
 static int add_base64(struct scrub_forms *f, struct slice text)
 {
     static const struct writing again[] = {
-        {.keep_rest = true},
-        {.keep_rest = true, .special = "+/", .texts = {"-", "_"}},
-        {.keep_rest = true, .special = "/", .texts = {"\\/"}},
-        {.keep_rest = true, .special = "+/=", .texts = {"%2B", "%2F", "%3D"}},
-        {.keep_rest = true, .special = "+/=", .texts = {"%2b", "%2f", "%3d"}},
+        {.only = ""},
+        {.only = "", .special = "+/", .texts = {"-", "_"}},
+        {.only = "", .special = "/", .texts = {"\\/"}},
+        {.only = "", .special = "+/=", .texts = {"%2B", "%2F", "%3D"}},
+        {.only = "", .special = "+/=", .texts = {"%2b", "%2f", "%3d"}},
     };
     for (size_t i = 0; i < ARRAY_LEN(again); i++)
         if (add_written(f, text, &again[i]) < 0)

@@ -1,7 +1,7 @@
 /* The forms in which a secret's value may come back in a reply: as it is, base64 at its three
- * alignments, hexadecimal, percent-encoded, escaped for JSON and for HTML, UTF-16; of a JSON web
- * token also its claims and its signature, each as it is. All of it is as secret as the value: it
- * lies in memory that is wiped and never leaves the process. */
+ * alignments, hexadecimal, percent-encoded, escaped for JSON, scripts and HTML as encoders in use
+ * do it, UTF-16; of a JSON web token also its claims and its signature, each as it is. All of it is
+ * as secret as the value: it lies in memory that is wiped and never leaves the process. */
 #ifndef DURWARD_SCRUB_FORMS_H
 #define DURWARD_SCRUB_FORMS_H
 
@@ -11,7 +11,8 @@ enum {
     SCRUB_VALUE_MIN = 16,   /* shorter values are not looked for: too many chance hits */
     SCRUB_VALUE_MAX = 8192, /* longer ones are not taken: what is held back must fit an injector
                                channel's window */
-    SCRUB_FORMS_MAX = 64,
+    SCRUB_FORM_MAX = 6 * SCRUB_VALUE_MAX,
+    SCRUB_FORMS_MAX = 96,
 };
 
 struct scrub_forms {

@@ -283,8 +283,8 @@ enum wire_type {
     W_LOGIN_LOCK = 165,   /* V→P: req:u32, secret:str (of the file): I am going to */
     W_LOGIN_LOCKED = 166, /* P→V: req:u32, end:u8 (0: another holds it, 1: locked; session:bytes
                              as it is now. 2: it cannot be locked or read; text) */
-    W_LOGIN_SAVE = 167, /* V→P: req:u32, secret:str, access:bytes, refresh:bytes (empty: the same),
-                           expires:u64 (s): write these, and let go of the lock */
+    W_LOGIN_SAVE = 167, /* V→P: req:u32, secret:str, access:bytes, refresh:bytes (one may be empty:
+                           the same), expires:u64 (s, of access): write these, let go of the lock */
     W_LOGIN_SAVED = 168,  /* P→V: req:u32, ok:u8, text:str */
     W_LOGIN_UNLOCK = 169, /* V→P: secret:str: nothing came of it */
 

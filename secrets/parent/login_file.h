@@ -23,7 +23,7 @@ int login_file_open(const struct config_secret *s, struct store_result *ret,
 int login_file_session(const struct login_format *f, const char *path, struct buf *to,
                        struct err *err) WUNUSED;
 struct login_session {
-    struct slice access, refresh;
+    struct slice access, refresh; /* empty: as it is; access too, with when it ends */
     int64_t expires;
 };
 /* Trees in which secrets stand leave nothing in memory from here on. */

@@ -215,7 +215,7 @@ static int on_save(struct login_locks *l, struct ipc *vault, struct msg *m,
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, name, sizeof name) < 0 ||
         msg_get_slice(m, SECRET_MAX, &session.access) < 0 ||
         msg_get_slice(m, SECRET_MAX, &session.refresh) < 0 || msg_get_u64(m, &expires) < 0 ||
-        msg_end(m) < 0 || session.access.n == 0 || expires > INT64_MAX / 1000)
+        msg_end(m) < 0 || session.access.n + session.refresh.n == 0 || expires > INT64_MAX / 1000)
         return -1;
     session.expires = (int64_t)expires;
     int r = save(l, session_of(list, n, name), &session, &err);

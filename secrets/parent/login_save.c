@@ -30,9 +30,12 @@ static int set_all(const struct login_format *f, json_t *tree, const struct logi
     char when[32];
     struct tm tm;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&now, &tm));
-    int bad = set_at(tree, login_secret(f, "access"), json_stringn(s->access.p, s->access.n));
+    int bad = 0;
     if (s->refresh.n > 0)
         bad |= set_at(tree, login_secret(f, "refresh"), json_stringn(s->refresh.p, s->refresh.n));
+    if (s->access.n == 0)
+        return bad;
+    bad |= set_at(tree, login_secret(f, "access"), json_stringn(s->access.p, s->access.n));
     if (expires)
         bad |= set_at(tree, expires, json_integer(s->expires * (login_is_ms(f) ? 1000 : 1)));
     return stamp ? bad | set_at(tree, stamp, json_string(when)) : bad;

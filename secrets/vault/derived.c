@@ -641,10 +641,24 @@ static int take_pair(const json_t *v, time_t now, struct derived_answer *ret)
     return ret->value ? 0 : -1;
 }
 
+/* A token of these types is worth something only with a proof of each request's own, or is none to
+ * send. Others are sent as they are, whatever a vendor calls them ("bot"): the rule says where. */
+static bool is_sent_alone(const json_t *type)
+{
+    static const char *const others[] = {"dpop", "pop", "mac", "hawk", "n_a"};
+    const char *s = json_string_value(type);
+    for (size_t i = 0; s && i < ARRAY_LEN(others); i++)
+        if (slice_ieq_str(slice_str(s), others[i]))
+            return false;
+    return true;
+}
+
 static int take_token(const struct derived *m, const json_t *v, time_t now,
                       struct derived_answer *ret)
 {
     int64_t life;
+    if (m->refresh >= 0 || m->kind == DERIVED_OAUTH_LOGIN)
+        ret->rotated = derived_token(json_object_get(v, "refresh_token"));
     if (m->kind == DERIVED_GITHUB_APP) {
         ret->value = derived_token(json_object_get(v, "token"));
         life = derived_until(json_object_get(v, "expires_at"), now);
@@ -652,17 +666,20 @@ static int take_token(const struct derived *m, const json_t *v, time_t now,
         ret->value = derived_token(json_object_get(v, "id_token"));
         life = ret->value ? id_token_life(ret->value, now) : -1;
     } else {
-        const char *type = json_string_value(json_object_get(v, "token_type"));
-        if (type && !slice_ieq_str(slice_str(type), "bearer"))
+        if (!is_sent_alone(json_object_get(v, "token_type")))
             return -1;
         ret->value = derived_token(json_object_get(v, "access_token"));
         life = expires_in(json_object_get(v, "expires_in"));
         ret->until = life < 0 ? 0 : (int64_t)now + life;
-        if (m->refresh >= 0 || m->kind == DERIVED_OAUTH_LOGIN)
-            ret->rotated = derived_token(json_object_get(v, "refresh_token"));
     }
     ret->seconds = derived_life(life < 0 ? DERIVED_LIFE : life);
     return ret->value ? 0 : -1;
+}
+
+/* Some endpoints say with 200 that they give none. */
+static bool says_error(const json_t *v)
+{
+    return json_is_string(json_object_get(v, "error"));
 }
 
 /* An error code of theirs may be shown: a short word (of RFC 6749, or AWS's), no text of the
@@ -699,10 +716,11 @@ int derived_reply(const struct derived *m, unsigned status, struct slice body, t
             r = -1;
         if (r < 0) {
             secret_unref(ret->value);
-            secret_unref(ret->rotated);
-            *ret = (struct derived_answer){.value = NULL};
+            *ret = (struct derived_answer){.rotated = ret->rotated};
             if (derived_is_stored(m))
                 derived_store_absent(m, err);
+            else if (says_error(v))
+                refused(m, status, v, err);
             else
                 err_set(err, ERR_PARSE, "its endpoint answered without a token that can be used");
         }

@@ -79,7 +79,8 @@ struct derived_answer {
     int64_t until;          /* its end, seconds since the epoch; 0: it does not say */
     struct secret *rotated; /* a new refresh token, or NULL */
 };
-/* The answer. Errors say nothing of what it held but an error code of RFC 6749 5.2. */
+/* The answer. Errors say nothing of what it held but an error code of RFC 6749 5.2. -1: there may
+ * be a new refresh token all the same, in place of the one that was spent. */
 int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,
                   struct derived_answer *ret, struct err *err);
 

@@ -34,7 +34,8 @@ struct minting {
     struct secret *kept;
     void *fetch;
     struct event *again;       /* asks for the lock once more */
-    struct derived_answer got; /* while a rotated token is being kept */
+    struct derived_answer got; /* while a rotated token is being kept; without a value: */
+    char why[VAULT_WHY_MAX];   /* it came with none that can be used */
 };
 
 static void tell_login(const struct minting *m, struct msg *q)
@@ -76,7 +77,7 @@ static bool replaces_token(const struct held_secret *s)
 {
     const struct minting *m = s->minting;
     if (m && derived_is_login(s->mint))
-        return m->fetch || m->got.value; /* which is being written into its file */
+        return m->fetch || m->got.value || m->got.rotated; /* which go into its file */
     return m && derived_refreshes(s->mint) >= 0 && (m->fetch || m->got.rotated);
 }
 
@@ -188,10 +189,12 @@ int vault_mint_saved(struct vault *v, struct msg *msg)
     /* the old one is spent in any case */
     secret_unref(s->rotated);
     s->rotated = secret_ref(s->minting->got.rotated);
-    if (ok)
-        succeeded(s->minting);
-    else
+    if (!ok)
         failed(s->minting, "its new refresh token could not be kept in a file");
+    else if (s->minting->got.value == NULL)
+        failed(s->minting, s->minting->why);
+    else
+        succeeded(s->minting);
     return 0;
 }
 
@@ -312,6 +315,15 @@ int vault_login_locked(struct vault *v, struct msg *msg)
     return 0;
 }
 
+/* The token that is there goes on for what is left of it. */
+static void not_fetched(struct minting *m, const char *why)
+{
+    secret_unref(m->got.rotated);
+    m->got.rotated = NULL;
+    if (!derived_is_login(m->secret->mint) || !serve_login(m, 0, LOGIN_SHORT))
+        failed(m, why);
+}
+
 static void save_login(struct minting *m)
 {
     struct msg q;
@@ -319,7 +331,7 @@ static void save_login(struct minting *m)
     msg_init(&q, W_LOGIN_SAVE); /* its body is wiped when sent */
     msg_put_u32(&q, m->secret->keep_req);
     tell_login(m, &q);
-    msg_put_slice(&q, secret_slice(m->got.value));
+    msg_put_slice(&q, m->got.value ? secret_slice(m->got.value) : SLICE(""));
     msg_put_slice(&q, m->got.rotated ? secret_slice(m->got.rotated) : SLICE(""));
     msg_put_u64(&q, m->got.until > 0 ? (uint64_t)m->got.until : 0);
     ipc_send(m->vault->control, &q);
@@ -335,12 +347,14 @@ int vault_login_saved(struct vault *v, struct msg *msg)
         msg_get_str(msg, why, sizeof why) < 0 || msg_end(msg) < 0)
         return -1;
     struct held_secret *s = by_req(v, req);
-    if (s == NULL || s->minting->got.value == NULL)
+    if (s == NULL || (s->minting->got.value == NULL && s->minting->got.rotated == NULL))
         return 0;
-    if (ok)
-        succeeded(s->minting);
-    else
+    if (!ok)
         failed(s->minting, why);
+    else if (s->minting->got.value == NULL)
+        not_fetched(s->minting, s->minting->why);
+    else
+        succeeded(s->minting);
     return 0;
 }
 
@@ -403,11 +417,15 @@ static void take(struct minting *m)
         succeeded(m);
 }
 
-/* The token that is there goes on for what is left of it. */
-static void not_fetched(struct minting *m, const char *why)
+/* The endpoint has spent the refresh token, and what it gave for it cannot be used: the next one is
+ * not lost, too. */
+static void spent(struct minting *m, const char *why)
 {
-    if (!derived_is_login(m->secret->mint) || !serve_login(m, 0, LOGIN_SHORT))
-        failed(m, why);
+    snprintf(m->why, sizeof m->why, "%s", why);
+    if (derived_is_login(m->secret->mint))
+        save_login(m);
+    else
+        keep(m);
 }
 
 static void on_answer(void *arg, unsigned status, struct slice body, const char *why)
@@ -428,7 +446,10 @@ static void on_answer(void *arg, unsigned status, struct slice body, const char 
                !m->relogged) {
         log_in_again(m);
     } else if (derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) < 0) {
-        not_fetched(m, err.text);
+        if (m->got.rotated)
+            spent(m, err.text);
+        else
+            not_fetched(m, err.text);
     } else {
         take(m);
     }

@@ -383,6 +383,7 @@ def claude(t):
     together(t, w, v, path)
     locked(t, w, v, path)
     down(t, w, v, path)
+    unusable(t, w, v, path)
     ended(t, w, v, path)
     w.clean("claude")
 
@@ -449,6 +450,19 @@ def down(t, w, v, path):
     t.ok(r.stdout.endswith(" 503\n") and w.read(".claude/.credentials.json") == text, "and then no request goes out", r.stdout)
     t.has(json.dumps(w.d.kinds("lifecycle", event="store_failed")[-1:]), "its endpoint answered 503", "the log says why")
     v.down = False
+
+
+def unusable(t, w, v, path):
+    """An access token that has ended when it comes: the refresh token beside it is the only one now."""
+    w.file(".claude/.credentials.json", claude_file(v, -10))
+    access, v.life = v.access, 0
+    r = w.run("claude", CALL + "call")
+    v.life = 3600
+    mine = json.loads(w.read(".claude/.credentials.json"))["claudeAiOauth"]
+    t.ok(r.stdout.endswith(" 503\n") and v.access != access, "an answer that has ended when it comes is not used", r.stdout, r.stderr)
+    t.eq((mine["accessToken"], mine["refreshToken"]), (access, v.refresh), "its refresh token is in the file, and all else as it was")
+    r = w.run("claude", CALL + "call")
+    t.ok(r.stdout.endswith(" 200\n") and not v.wrong, "and the next run goes on with it", r.stdout, r.stderr, v.wrong)
 
 
 def ended(t, w, v, path):

@@ -220,6 +220,24 @@ def rotated(t, r):
     t.ok(tap.wait_for(lambda: r.get("fresh")[0] == 200, 20, 0.5), "and after the vault's death")
 
 
+def unusable(t, r):
+    """An answer with a token that cannot be used has spent the refresh token all the same: the new one is kept."""
+    for fields in ('{"expires_in": 0}', '{"token_type": "DPoP"}'):
+        time.sleep(LIFE)
+        r.server.say("with " + fields)
+        revoked = len(r.server.notes(revoked=True))
+        code = r.get("fresh")[0]
+        t.ok(code == 503 and len(r.server.notes(revoked=True)) > revoked, "%s: 503, and the refresh token is spent" % fields, str(code))
+        r.server.say("")
+        t.ok(tap.wait_for(lambda: r.get("fresh")[0] == 200, 20, 0.5), "and the next one is asked with")
+    for kind in ("bot", "BEARER"):
+        time.sleep(LIFE)
+        r.server.say('with {"token_type": "%s"}' % kind)
+        code, body = r.get("fresh")
+        t.eq(code, 200, "a token that is called %s is one" % kind) or t.diag(body)
+    r.server.say("")
+
+
 def silent(t, r):
     """A server that does not answer holds up nobody's end for long."""
     time.sleep(LIFE)
@@ -247,8 +265,9 @@ def main(t):
         if x.get("refresh"):
             r.s.scanner.add("refresh token", x["refresh"].encode())
     scan.scan_sandbox(t, r.box, r.s.scanner)
+    unusable(t, r)
     silent(t, r)
     r.s.clean(r.out, "tokens")
 
 
-tap.run(main, timeout=180)
+tap.run(main, timeout=240)

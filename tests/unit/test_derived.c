@@ -140,6 +140,13 @@ static const struct {
     {OAUTH(""), 200, "{\"access_token\":\"t\",\"expires_in\":0}", NULL, 0, "without a token"},
     {OAUTH(""), 200, "{\"access_token\":\"t\",\"expires_in\":1}", NULL, 0, "without a token"},
     {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"mac\"}", NULL, 0, "without"},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"DPoP\"}", NULL, 0, "without"},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"N_A\"}", NULL, 0, "without"},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"bot\"}", "t", 269, ""},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"jwt-bearer\"}", "t", 269, ""},
+    {OAUTH(""), 200, "{\"ok\":false,\"error\":\"invalid_refresh_token\"}", NULL, 0,
+     "answered 200 invalid_refresh_token"},
+    {OAUTH(""), 200, "{\"error\":\"the secret ghp_x is bad\"}", NULL, 0, "answered 200"},
     {OAUTH(""), 200, "{\"access_token\":\"a\\r\\nX: y\"}", NULL, 0, "without"},
     {OAUTH(""), 200, "{\"access_token\":\"\"}", NULL, 0, "without"},
     {OAUTH(""), 200, "{\"access_token\":1}", NULL, 0, "without"},
@@ -272,6 +279,19 @@ static void test_rotated(void)
     CU_ASSERT(secret_eq(got.rotated, SLICE("n")));
     secret_unref(got.value);
     secret_unref(got.rotated);
+    /* spent it is, whatever came with the new one */
+    static const char *const unusable[] = {"\"access_token\":\"t\",\"token_type\":\"DPoP\"",
+                                           "\"access_token\":\"t\",\"expires_in\":0",
+                                           "\"access_token\":\"t t\"", "\"access_token\":null"};
+    for (size_t i = 0; i < ARRAY_LEN(unusable); i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{%s,\"refresh_token\":\"n\"}", unusable[i]);
+        CU_ASSERT_EQUAL(derived_reply(m, 200, slice_str(text), NOW, &got, &err), -1);
+        CU_ASSERT(got.value == NULL && got.rotated && secret_eq(got.rotated, SLICE("n")));
+        secret_unref(got.rotated);
+    }
+    CU_ASSERT_EQUAL(derived_reply(m, 400, SLICE("{\"refresh_token\":\"n\"}"), NOW, &got, &err), -1);
+    CU_ASSERT_PTR_NULL(got.rotated);
     derived_free(m);
 }
 

@@ -233,6 +233,15 @@ static void saved(void)
                                  "\"refreshToken\":\"b\",\"expiresAt\":7000,\"scopes\":[\"s\"]},"
                                  "\"y\":\"\xc3\xa9\"}");
     CU_ASSERT_EQUAL(st.st_mode & 0777, 0600);
+    struct login_session next = {.access = SLICE(""), .refresh = SLICE("next")};
+    CU_ASSERT_EQUAL(login_file_save(f, path, &next, &err), 0);
+    memset(text, 0, sizeof text);
+    fd = open(path, O_RDONLY);
+    CU_ASSERT(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    CU_ASSERT_STRING_EQUAL(text, "{\"x\":[1,null],\"claudeAiOauth\":{\"accessToken\":\"new\","
+                                 "\"refreshToken\":\"next\",\"expiresAt\":7000,\"scopes\":[\"s\"]},"
+                                 "\"y\":\"\xc3\xa9\"}");
     write_file("login", "{\"claudeAiOauth\":1}");
     CU_ASSERT_EQUAL(login_file_save(f, path, &s, &err), -1);
     login_format_free(f);

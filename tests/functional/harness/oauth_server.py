@@ -172,6 +172,8 @@ def token():
     if word() == "silent":
         time.sleep(20)
     answer = server.create_token_response()
+    if word().startswith("with "):      # the same, with other fields
+        answer = jsonify(dict(answer.get_json(), **json.loads(word()[5:]))), answer.status_code
     if word() == "slow":  # to say what it has done already
         time.sleep(1)
     return answer

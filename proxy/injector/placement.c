@@ -75,12 +75,22 @@ static int replace_in(const struct placement *f, struct buf *out, struct slice t
 
 /* ---- before the value is there ---- */
 
-static enum placement_body body_kind_of(const struct head *h)
+/* One of the rule's fields is a JSON pointer. */
+static bool points(const struct credential *c)
+{
+    return c->slots[0] == '/' || strstr(c->slots, "\n/") != NULL;
+}
+
+/* Some clients say no type of what they send, and their servers take it for what they speak:
+ * Vault's and OpenBao's, for JSON. It is still read as strictly. */
+static enum placement_body body_kind_of(const struct credential *c, const struct head *h)
 {
     const struct field *type = http_head_find(h, "content-type");
-    if (h->body == BODY_NONE || type == NULL || http_head_count(h, "content-type") > 1 ||
+    if (h->body == BODY_NONE || http_head_count(h, "content-type") > 1 ||
         http_head_find(h, "content-encoding"))
         return PLACEMENT_NO_BODY;
+    if (type == NULL)
+        return points(c) ? PLACEMENT_JSON : PLACEMENT_NO_BODY;
     switch (media_type_form(type->value)) {
     case MEDIA_TYPE_JSON:
         return PLACEMENT_JSON;
@@ -177,7 +187,7 @@ const char *placement_begin(struct placement *f, const struct credential *c,
         return NULL;
     case CREDENTIAL_PLACEHOLDER:
         f->marks = *marks;
-        f->body = c->places & PLACE_BODY ? body_kind_of(h) : PLACEMENT_NO_BODY;
+        f->body = c->places & PLACE_BODY ? body_kind_of(c, h) : PLACEMENT_NO_BODY;
         if (placement_hides_path(f))
             show_path(f, h);
         return NULL;

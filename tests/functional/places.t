@@ -152,6 +152,8 @@ def bodies(t, r):
                        "-d \"{\\\"a\\\": [1, {\\\"key\\\": \\\"x$ODD\\\"}], \\\"b\\\": 2}\"")
     t.eq(req.json(), {"a": [1, {"key": "x" + want}], "b": 2}, "placeholder in a JSON body")
     t.eq(int(req.get("content-length")), len(req.body), "with its length")
+    _, req, _ = r.curl("body.example.com", "/", "-H Content-Type:", "-d \"{\\\"t\\\": \\\"$ODD\\\"}\"")
+    t.eq((req.json(), req.all("content-type")), ({"t": want}, []), "in one of no type, where a field is a JSON pointer")
     _, req, _ = r.curl("body.example.com", "/", "-d \"a=1&token=$ODD\" -d b=2")
     t.eq(urllib.parse.parse_qsl(req.body.decode()), [("a", "1"), ("token", want), ("b", "2")],
          "placeholder in a form")

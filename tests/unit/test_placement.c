@@ -241,11 +241,18 @@ static void test_body(void)
     body_is("Content-Type: application/x-www-form-urlencoded\r\n", "k=" MARK "&b=1", SLICE("v&x=1"),
             "k=v%26x%3D1&b=1");
     refuses("/", "Content-Type: text/plain\r\n", MARK, SLICE("v"), "placeholder_count");
-    refuses("/", "", MARK, SLICE("v"), "placeholder_count");
+    body_is("", "{\"k\":\"" MARK "\"}", SLICE("v"), "{\"k\":\"v\"}");
+    refuses("/", "", "k=" MARK, SLICE("v"), "secret_blocked");
+    refuses("/", "Content-Encoding: gzip\r\n", "{\"k\":\"" MARK "\"}", SLICE("v"),
+            "placeholder_count");
     refuses("/", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", MARK, SLICE("v"),
             "placeholder_count");
     refuses("/", "Content-Type: application/json\r\nContent-Type: text/plain\r\n", MARK, SLICE("v"),
             "placeholder_count");
+    use("'placeholder':{'secret':'s','in':{'body':'k'}}");
+    refuses("/", "", "k=" MARK, SLICE("v"), "placeholder_count");
+    use("'placeholder':{'secret':'s','in':{'body':['k','/k']}}");
+    body_is("", "{\"k\":\"" MARK "\"}", SLICE("v"), "{\"k\":\"v\"}");
 }
 
 /* What the vault answers stands in a field: hexadecimal digits, as many as there are. */

@@ -14,18 +14,19 @@ enum form {
     CURL,
 };
 
+/* AWS_CA_BUNDLE is none of them: AWS's libraries for Go stop at it where a program has an HTTP
+ * client of its own, as rclone has. What they need they find by the others. */
 static const struct {
     const char *name;
     enum form form;
 } variables[] = {
     {"SSL_CERT_FILE", WHOLE}, /* OpenSSL, Go, Rust (rustls-native-certs), Ruby, uv */
     {"SSL_CERT_DIR", HASHED},
-    {"REQUESTS_CA_BUNDLE", WHOLE}, /* Python requests */
+    {"REQUESTS_CA_BUNDLE", WHOLE}, /* Python requests, and all of botocore */
     {"CURL_CA_BUNDLE", CURL},
     {"NODE_EXTRA_CA_CERTS", EXTRA},
     {"GIT_SSL_CAINFO", WHOLE},
     {"GIT_PROXY_SSL_CAINFO", WHOLE}, /* a proxy in TLS; without it git has its built-in list */
-    {"AWS_CA_BUNDLE", WHOLE},
     {"PIP_CERT", WHOLE},
     {"CARGO_HTTP_CAINFO", WHOLE},
     {"CARGO_HTTP_PROXY_CAINFO", WHOLE}, /* the same of cargo, from 1.89 */

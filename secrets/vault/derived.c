@@ -174,6 +174,30 @@ struct secret *derived_session(const struct derived *m, const struct secret *ses
     return access;
 }
 
+struct secret *derived_session_refresh(const struct secret *session)
+{
+    struct slice text = secret_slice(session);
+    json_t *v = json_loadb(text.p, text.n, 0, NULL);
+    struct secret *refresh = derived_token(json_object_get(v, "refresh"));
+    json_decref(v);
+    return refresh;
+}
+
+struct secret *derived_session_with(const struct secret *session, const struct secret *refresh)
+{
+    struct slice text = secret_slice(session), other = secret_slice(refresh);
+    json_t *v = json_loadb(text.p, text.n, 0, NULL);
+    int bad = json_object_set_new(v, "refresh", json_stringn(other.p, other.n));
+    char *out = bad ? NULL : json_dumps(v, JSON_COMPACT);
+    size_t n = out ? strlen(out) : 0;
+    struct secret *s = n > 0 && n <= SECRET_MAX ? secret_new(out, n) : NULL;
+    if (out)
+        explicit_bzero(out, n);
+    free(out);
+    json_decref(v);
+    return s;
+}
+
 int derived_refreshes(const struct derived *m)
 {
     return m->refresh;

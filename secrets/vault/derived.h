@@ -42,6 +42,10 @@ bool derived_renewable(const struct derived *m);
  * token endpoint, than the configuration says. */
 struct secret *derived_session(const struct derived *m, const struct secret *session,
                                int64_t *until);
+/* The refresh token of such a file; NULL: it has none. And the file's session with another one. New
+ * references. */
+struct secret *derived_session_refresh(const struct secret *session);
+struct secret *derived_session_with(const struct secret *session, const struct secret *refresh);
 /* It has a value for each sandbox, from a reply (captured.h). */
 bool derived_is_captured(const struct derived *m);
 /* Such a one that stays with the home of the sandbox. */

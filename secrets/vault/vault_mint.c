@@ -327,6 +327,8 @@ static void not_fetched(struct minting *m, const char *why)
 static void save_login(struct minting *m)
 {
     struct msg q;
+    if (m->got.rotated == NULL && m->secret->rotated) /* it was asked with, and goes on */
+        m->got.rotated = secret_ref(m->secret->rotated);
     m->secret->keep_req = ++m->vault->last_req;
     msg_init(&q, W_LOGIN_SAVE); /* its body is wiped when sent */
     msg_put_u32(&q, m->secret->keep_req);
@@ -336,6 +338,32 @@ static void save_login(struct minting *m)
     msg_put_u64(&q, m->got.until > 0 ? (uint64_t)m->got.until : 0);
     ipc_send(m->vault->control, &q);
     m->locked = false; /* saving lets go of it */
+}
+
+/* Its file may take no new one now; the one that it has is spent all the same. */
+static void keep_unsaved(struct held_secret *s, bool saved)
+{
+    if (!saved && s->minting->got.rotated == NULL)
+        return; /* the file's goes on */
+    secret_unref(s->rotated);
+    s->rotated = saved ? NULL : secret_ref(s->minting->got.rotated);
+}
+
+/* The session that was read, with the refresh token that took the place of the file's and is not in
+ * it. */
+static int use_unsaved(struct minting *m)
+{
+    struct secret *old = derived_session_refresh(m->parts[0].value), *with = NULL;
+    struct secret *now = old ? refresh_token(m, old) : NULL;
+    bool other = now != old;
+    if (other)
+        with = derived_session_with(m->parts[0].value, now);
+    if (with) {
+        secret_unref(m->parts[0].value);
+        m->parts[0].value = with;
+    }
+    secret_unref(old);
+    return other && with == NULL ? -1 : 0;
 }
 
 int vault_login_saved(struct vault *v, struct msg *msg)
@@ -349,6 +377,7 @@ int vault_login_saved(struct vault *v, struct msg *msg)
     struct held_secret *s = by_req(v, req);
     if (s == NULL || (s->minting->got.value == NULL && s->minting->got.rotated == NULL))
         return 0;
+    keep_unsaved(s, ok);
     if (!ok)
         failed(s->minting, why);
     else if (s->minting->got.value == NULL)
@@ -461,6 +490,10 @@ static void fetch_token(struct minting *m)
     struct err err = {0};
     struct token_request r;
     const struct token_fetcher *f = m->vault->fetcher;
+    if (derived_is_login(m->secret->mint) && use_unsaved(m) < 0) {
+        failed(m, "no memory for a secret");
+        return;
+    }
     for (size_t i = 0; i < DERIVED_INPUTS_MAX; i++)
         in[i] = m->parts[i].value;
     int r2 = derived_refreshes(m->secret->mint);

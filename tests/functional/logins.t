@@ -384,6 +384,7 @@ def claude(t):
     locked(t, w, v, path)
     down(t, w, v, path)
     unusable(t, w, v, path)
+    unsaved(t, w, v, path)
     ended(t, w, v, path)
     w.clean("claude")
 
@@ -463,6 +464,30 @@ def unusable(t, w, v, path):
     t.eq((mine["accessToken"], mine["refreshToken"]), (access, v.refresh), "its refresh token is in the file, and all else as it was")
     r = w.run("claude", CALL + "call")
     t.ok(r.stdout.endswith(" 200\n") and not v.wrong, "and the next run goes on with it", r.stdout, r.stderr, v.wrong)
+
+
+def unsaved(t, w, v, path):
+    """The file cannot be written (a full disk; here a folder stands where the new file would): the refresh token that
+    has replaced the file's is still asked with, and goes into the file when that can be written again."""
+    w.file(".claude/.credentials.json", claude_file(v, -10))
+    access, used = v.access, v.refresh
+    flag = os.path.join(w.d.work, "failed")
+    os.mkdir(path + ".durward")
+
+    def host():
+        tap.wait_for(lambda: os.path.exists(flag), 30, 0.05)
+        os.rmdir(path + ".durward")
+        os.remove(flag)
+
+    helper = threading.Thread(target=host)
+    helper.start()
+    r = w.run("claude", CALL + "call; touch failed; while [ -e failed ]; do sleep 0.05; done\n"
+              "for i in $(seq 20); do call > got; grep -q ' 200$' got && break; sleep 0.5; done; cat got", timeout=60)
+    helper.join()
+    mine = json.loads(w.read(".claude/.credentials.json"))["claudeAiOauth"]
+    t.ok(" 503\n" in r.stdout and access != v.access and used != v.refresh, "a session that cannot be written is not used", r.stdout, r.stderr)
+    t.ok(r.stdout.endswith(" 200\n") and not v.wrong, "and its refresh token is not lost", r.stdout, r.stderr, v.wrong)
+    t.eq((mine["accessToken"], mine["refreshToken"]), (v.access, v.refresh), "the file has what came last")
 
 
 def ended(t, w, v, path):

@@ -295,6 +295,23 @@ static void test_rotated(void)
     derived_free(m);
 }
 
+static void test_sessions(void)
+{
+    static const char text[] = "{\"access\":\"a\",\"refresh\":\"r\",\"expires\":7}";
+    struct secret *session = secret_new(text, strlen(text)), *next = secret_new("n\"", 2);
+    struct secret *refresh = derived_session_refresh(session),
+                  *with = derived_session_with(session, next);
+    CU_ASSERT(refresh && secret_eq(refresh, SLICE("r")));
+    CU_ASSERT_FATAL(with != NULL);
+    CU_ASSERT(secret_eq(with, SLICE("{\"access\":\"a\",\"refresh\":\"n\\\"\",\"expires\":7}")));
+    CU_ASSERT_PTR_NULL(derived_session_refresh(next)); /* it is no session */
+    CU_ASSERT_PTR_NULL(derived_session_with(next, refresh));
+    secret_unref(session);
+    secret_unref(next);
+    secret_unref(refresh);
+    secret_unref(with);
+}
+
 static void test_role(void)
 {
     struct err err = {0};
@@ -477,6 +494,7 @@ void suite_derived(void)
     CU_add_test(s, "a login whose file names the client", test_logins);
     CU_add_test(s, "what they answer", test_answers);
     CU_add_test(s, "a refresh token that is replaced", test_rotated);
+    CU_add_test(s, "a session with another refresh token", test_sessions);
     CU_add_test(s, "a role's keys", test_role);
     CU_add_test(s, "what is kept in files", test_kept);
 }

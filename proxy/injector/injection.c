@@ -97,7 +97,10 @@ static int placement(struct injection *g)
     struct slice value = g->value ? secret_slice(g->value) : (struct slice){"", 0};
     int r = placement_apply(&g->placement, &g->head, &g->body, value);
     g->filled = g->decided.credential->kind != CREDENTIAL_CERTIFICATE;
-    secret_unref(g->value);
+    if (g->searched)
+        g->own = g->value;
+    else
+        secret_unref(g->value);
     g->value = NULL;
     return r;
 }

@@ -58,6 +58,7 @@ struct injection {
     struct aws_upload *upload;       /* NULL: the body is not one of signed chunks */
     struct override_watch *override; /* of the body, where the method matters */
     struct secret *value;
+    struct secret *own;       /* what it went with, where its reply is searched; else NULL */
     struct client_cert *cert; /* NULL: the credential is none */
     struct journal_wait *wait;
     uint64_t counter;

@@ -47,31 +47,44 @@ void injection_taint_begin(struct injection *g)
 /* ---- values ---- */
 
 struct sources {
-    const struct recall *recall;
+    const struct injection *of;
     struct scrub_source *all; /* NULL: they are counted */
     size_t n;
     bool too_short;
 };
 
+static void add_value(struct sources *s, const struct taint *t, struct secret *v)
+{
+    size_t n = secret_slice(v).n;
+    s->too_short = s->too_short || n < SCRUB_VALUE_MIN;
+    if (n < SCRUB_VALUE_MIN || n > SCRUB_VALUE_MAX) /* longer ones are never sent */
+        return;
+    if (s->all)
+        s->all[s->n] = (struct scrub_source){t->secret, t->user, v};
+    s->n++;
+}
+
+/* What the request went with is kept by itself: so many others may have come since then that it is
+ * recalled no more, and a sandbox may bring them about. */
 static void add_source(void *arg, const struct taint *t)
 {
     struct sources *s = arg;
     const struct recalled *at = NULL;
-    struct secret *v;
-    while ((v = recall_next(s->recall, t->secret, &at)) != NULL) {
-        size_t n = secret_slice(v).n;
-        s->too_short = s->too_short || n < SCRUB_VALUE_MIN;
-        if (n < SCRUB_VALUE_MIN || n > SCRUB_VALUE_MAX) /* longer ones are never sent */
-            continue;
-        if (s->all)
-            s->all[s->n] = (struct scrub_source){t->secret, t->user, v};
-        s->n++;
+    struct secret *v, *own = s->of->own;
+    if (own && strcmp(t->secret, s->of->decided.credential->secret) != 0)
+        own = NULL;
+    while ((v = recall_next(s->of->injector->recall, t->secret, &at)) != NULL) {
+        add_value(s, t, v);
+        if (own && secret_eq(own, secret_slice(v)))
+            own = NULL;
     }
+    if (own)
+        add_value(s, t, own);
 }
 
 static struct scrub_set *set_of(struct injection *g)
 {
-    struct sources s = {.recall = g->injector->recall};
+    struct sources s = {.of = g};
     each_taint(g, add_source, &s);
     s.all = calloc(s.n + 1, sizeof *s.all);
     if (s.all == NULL)
@@ -146,6 +159,8 @@ void injection_taint_end(struct injection *g)
     cancel_wanted(g);
     free(g->wanted);
     g->wanted = NULL;
+    secret_unref(g->own);
+    g->own = NULL;
     if (g->linked)
         LIST_REMOVE(g, link);
     g->linked = false;

@@ -28,7 +28,8 @@ class Store:
     """Keeps what it is given and gives it back at /…/raw, whoever asks."""
 
     def __init__(self):
-        self.left, self.stream, self.go, self.more = [], None, threading.Event(), threading.Event()
+        self.left, self.stream = [], None
+        self.go, self.more, self.mirror = threading.Event(), threading.Event(), threading.Event()
 
     def __call__(self, req, conn):
         path = req.path.rpartition("/")[2]
@@ -72,6 +73,18 @@ class Store:
             conn.send(b"\x82" + bytes([len(self.left[-1])]) + self.left[-1])
             conn.send(b"\x88\x02\x03\xe8")
             conn.close_after = True
+        elif path == "mirror":
+            conn.head(200, [("Transfer-Encoding", "chunked")])
+            conn.chunk(b"begun\n")
+            self.mirror.wait(20)
+            conn.chunk((req.get("authorization") or "none").encode())
+            conn.chunk(b"")
+        elif path == "turn":
+            self.mirror.set()
+            conn.reply(req, 200, b"{}")
+        elif path == "another":
+            self.minted = scan.canary("mi-").decode()
+            conn.reply(req, 200, json.dumps({"token": self.minted}))
         elif path == "token":
             conn.reply(req, 200, json.dumps({"token": self.minted}))
         elif path == "minted":
@@ -321,6 +334,19 @@ def rotated(t, s, gate):
     t.ok(old not in r.body and fresh not in r.body, "C1 and in one that was asked for later", r.body)
 
 
+def outlived(t, s, a, sid):
+    """A sandbox takes out so many new values that the one which its request went with is remembered no more."""
+    sent = s.store.minted
+    got = a.sh(sid, ("curl -sSN https://{0}/v1/mirror -H \"Authorization: Bearer $MINTED\" >/tmp/mirror & "
+                     "until grep -q begun /tmp/mirror; do sleep 0.05; done; "
+                     "for i in 1 2 3 4 5 6 7; do curl -sS https://{0}/auth/another; done; curl -sS https://{0}/open/turn; "
+                     "wait; cat /tmp/mirror").format(LOGIN))[1].decode()
+    asked = [q.get("authorization") for q in s.o[LOGIN].requests if q.path.endswith("/mirror")]
+    t.eq(asked, ["Bearer " + sent], "a request goes with a captured value (control)")
+    t.ok(got.endswith("begun\nBearer " + mark(len(sent), "minted").decode()) and sent not in got,
+         "C1 what a request went with is found in its reply, after seven other values", got)
+
+
 def captured(t, s):
     """A minted secret comes back by a rule without a credential, to another sandbox, and after a new
     injector came."""
@@ -338,6 +364,8 @@ def captured(t, s):
                  "C24 a captured secret, to %s%s" % (who, what))
     t.ok("token" in ask(one, "/auth/token"), "the sandbox gets a placeholder", out[-1])
     shown("")
+    outlived(t, s, a, one)
+    minted = s.store.minted.encode()
     (pid,) = [r["pid"] for r in a.ask("GET", "/v1/status")["roles"] if r["role"] == "injector"]
     os.kill(pid, signal.SIGKILL)
     t.ok(tap.wait_for(lambda: [r for r in a.ask("GET", "/v1/status")["roles"]

@@ -64,13 +64,13 @@ static void add_value(struct sources *s, const struct taint *t, struct secret *v
     s->n++;
 }
 
-/* What the request went with is kept by itself: so many others may have come since then that it is
- * recalled no more, and a sandbox may bring them about. */
+/* What the request goes with, or went, is kept by itself: so many others may have come since it was
+ * got that it is recalled no more, and a sandbox may bring them about. */
 static void add_source(void *arg, const struct taint *t)
 {
     struct sources *s = arg;
     const struct recalled *at = NULL;
-    struct secret *v, *own = s->of->own;
+    struct secret *v, *own = s->of->own ? s->of->own : s->of->value;
     if (own && strcmp(t->secret, s->of->decided.credential->secret) != 0)
         own = NULL;
     while ((v = recall_next(s->of->injector->recall, t->secret, &at)) != NULL) {

@@ -18,7 +18,7 @@ from harness import api, h2, h2_frames, origin, scan, scene, tap  # noqa: E402
 from harness.reflections import each, mark  # noqa: E402
 
 ONE, NEW, FREE = "one.example.com", "new.example.com", "free.example.com"
-SIGNED, MESSAGES = "signed.example.com", "mcp.example.com"
+SIGNED, MESSAGES, AWAITED = "signed.example.com", "mcp.example.com", "awaited.example.com"
 WILD, NARROW, DOWN, LOGIN = "a.wild.example.com", "b.wild.example.com", "down.example.com", "login.example.com"
 PACKED = gzip.compress(b'{"stored": "so"}')
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -79,6 +79,8 @@ class Store:
             self.mirror.wait(20)
             conn.chunk((req.get("authorization") or "none").encode())
             conn.chunk(b"")
+        elif path == "told":
+            conn.reply(req, 200, (req.get("authorization") or "none").encode(), kind="text/plain")
         elif path == "turn":
             self.mirror.set()
             conn.reply(req, 200, b"{}")
@@ -135,11 +137,14 @@ def scene_of(t):
         s.scanner.add(name, s.values[name])
     s.d.secrets["minted"] = {"captured": {}}
     s.d.secrets["issued"] = {"captured": {}}
+    s.wait = [os.path.join(t.mkdir("wait"), x) for x in ("asked", "go")]
+    s.d.secrets["awaited"] = {"command": ["sh", "-c", "touch %s; while [ ! -e %s ]; do sleep 0.05; done; echo %s" % (
+        *s.wait, scan.canary("aw-").decode())], "ttl": "0s"}
     s.d.secrets["signer"] = {"hmac_key": {"key": "signing"}}
     s.store = Store()
     s.store.minted = scan.canary("mi-").decode()
     s.scanner.add("minted", s.store.minted.encode())
-    s.o = {h: s.add(h, s.store) for h in (ONE, FREE, WILD, NARROW, DOWN, LOGIN, SIGNED, MESSAGES)}
+    s.o = {h: s.add(h, s.store) for h in (ONE, FREE, WILD, NARROW, DOWN, LOGIN, SIGNED, MESSAGES, AWAITED)}
     s.clear = origin.Origin(t, s.d.ca, ONE, s.store, tls=False)
     s.d.resolve[ONE + ":80"] = s.clear.address
     s.d.resolve[ONE + ":8443"] = s.o[ONE].address
@@ -158,6 +163,7 @@ def scene_of(t):
              {"allow": ".wild.example.com/a/**", "with": {"bearer": "gamma"}}, {"allow": NARROW + "/open/**"},
              {"allow": DOWN + "/a/**", "with": {"bearer": "gone"}}, {"allow": DOWN + "/open/**"},
              {"allow": LOGIN + "/auth/**", "with": {"bearer": "login"}, "capture": {"token": "minted"}},
+             {"allow": AWAITED + "/v1/**", "with": {"bearer": "minted"}}, {"allow": AWAITED + "/other/**", "with": {"bearer": "awaited"}},
              {"allow": LOGIN + "/v1/**", "with": {"bearer": "minted"}}, {"allow": LOGIN + "/open/**"},
              {"allow": FREE + "/**"}]
     s.rules[:0] = rules
@@ -347,6 +353,21 @@ def outlived(t, s, a, sid):
          "C1 what a request went with is found in its reply, after seven other values", got)
 
 
+def overtaken(t, s, a, sid):
+    """The same before it has left: its host gets another secret, too, which is still awaited."""
+    sent, got, more = s.store.minted, [], api.Api(s.d.socket)
+    work = threading.Thread(target=lambda: got.append(more.sh(
+        sid, "curl -sS https://%s/v1/told -H \"Authorization: Bearer $MINTED\"" % AWAITED)[1].decode()))
+    work.start()
+    t.ok(tap.wait_for(lambda: os.path.exists(s.wait[0]), 20, 0.05), "a request waits for another secret of its host (control)")
+    a.sh(sid, "for i in 1 2 3 4 5 6 7; do curl -sS https://%s/auth/another; done" % LOGIN)
+    open(s.wait[1], "w").close()
+    work.join()
+    more.close()
+    t.eq(s.o[AWAITED].requests[-1].get("authorization"), "Bearer " + sent, "it goes with what was there when it asked (control)")
+    t.eq(got, ["Bearer " + mark(len(sent), "minted").decode()], "C1 and that is found in its reply")
+
+
 def captured(t, s):
     """A minted secret comes back by a rule without a credential, to another sandbox, and after a new
     injector came."""
@@ -365,6 +386,7 @@ def captured(t, s):
     t.ok("token" in ask(one, "/auth/token"), "the sandbox gets a placeholder", out[-1])
     shown("")
     outlived(t, s, a, one)
+    overtaken(t, s, a, one)
     minted = s.store.minted.encode()
     (pid,) = [r["pid"] for r in a.ask("GET", "/v1/status")["roles"] if r["role"] == "injector"]
     os.kill(pid, signal.SIGKILL)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend_here.h"
 #include "commands.h"
 #include "config.h"
 #include "out.h"
@@ -25,10 +26,10 @@ const struct command command_check = {
     "Prints a summary, or for each error FILE:LINE: what is wrong and a hint, with exit status 1.\n"
     "FILE may be - for standard input; without one it is the file that 'durward run' would take.\n"
     "Warnings go to stderr and leave the status as it is: a deny inside a wider allow,\n"
-    "a rule that never decides, placeholders without a rule, certificate files that are not on "
-    "this machine, and secrets\n"
-    "that cannot be had here: a variable that is not set, a file that is missing or open to\n"
-    "others, a command that is not there ('durward secret test' runs it).\n",
+    "a rule that never decides, placeholders without a rule, certificate files that are not on\n"
+    "this machine, a backend whose programs it lacks, and secrets that cannot be had here:\n"
+    "a variable that is not set, a file that is missing or open to others, a command that\n"
+    "is not there ('durward secret test' runs it).\n",
     cmd_check,
 };
 
@@ -140,6 +141,15 @@ static void device_notes(json_t *list, const struct config *c)
     }
 }
 
+static void keep_absent(void *arg, const char *policy, enum config_backend b, const char *why)
+{
+    char text[1200];
+    snprintf(text, sizeof text,
+             "policy '%s': backend: %s cannot run here: %s; no sandbox of it would start", policy,
+             config_backend_name(b), why);
+    keep_warning(arg, text);
+}
+
 static json_t *warnings(const struct config *c)
 {
     json_t *list = json_array();
@@ -150,6 +160,7 @@ static json_t *warnings(const struct config *c)
     try_secrets(list, c);
     found_notes(list, c);
     device_notes(list, c);
+    backends_absent(c, keep_absent, list);
     int fd = roots_pack_with(NULL, config_upstream_ca(c), &err);
     if (fd >= 0) {
         close(fd);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backend_here.h"
 #include "commands.h"
 #include "launch.h"
 #include "out.h"
@@ -49,6 +50,13 @@ static void say_places(const struct config *c)
     free(own);
 }
 
+/* It starts all the same: what else there is may be used. */
+static void say_absent(void *arg UNUSED, const char *policy, enum config_backend b, const char *why)
+{
+    fprintf(stderr, "durward: policy '%s': backend: %s cannot run here: %s\n", policy,
+            config_backend_name(b), why);
+}
+
 static int cmd_serve(int argc, char **argv)
 {
     struct args a = {.cmd = &command_serve, .argc = argc, .argv = argv};
@@ -70,6 +78,8 @@ static int cmd_serve(int argc, char **argv)
     struct config *c = file ? config_load(file, &err) : NULL;
     if (c)
         say_places(c);
+    if (c)
+        backends_absent(c, say_absent, NULL);
     if (c)
         launch_become_parent(file, c, &err);
     out_error("%s", err.text);

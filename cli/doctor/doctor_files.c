@@ -20,8 +20,7 @@
 #include <unistd.h>
 
 #include "api_client.h"
-#include "gvisor.h"
-#include "microvm.h"
+#include "backend_here.h"
 #include "tcp_listen.h"
 #include "paths.h"
 
@@ -206,21 +205,22 @@ static int reaches(const char *path)
     return r;
 }
 
+static void absent(void *arg, const char *policy, enum config_backend b, const char *why)
+{
+    findings_add(arg, config_backend_name(b), FINDING_FAIL,
+                 b == BACKEND_GVISOR ? "apt-get install runsc"
+                                     : "apt-get install qemu-system-x86 qemu-system-common "
+                                       "linux-image-cloud-amd64",
+                 "policy %s: %s", policy, why);
+}
+
 static void engines(struct findings *f, const struct config *c)
 {
+    if (c)
+        backends_absent(c, absent, f);
     for (size_t i = 0; c && i < config_policies(c); i++) {
         const char *name = config_policy_name(c, i);
         const struct config_sandbox *s = config_policy_sandbox(c, name);
-        struct microvm_program machine;
-        struct err err = {0};
-        if (s->backend == BACKEND_GVISOR && gvisor_path(&err) == NULL)
-            findings_add(f, "gvisor", FINDING_FAIL, "apt-get install runsc", "policy %s: %s", name,
-                         err.text);
-        if (s->backend == BACKEND_MICROVM && microvm_find(&machine, &err) < 0)
-            findings_add(f, "microvm", FINDING_FAIL,
-                         "apt-get install qemu-system-x86 qemu-system-common "
-                         "linux-image-cloud-amd64",
-                         "policy %s: %s", name, err.text);
         if (s->backend != BACKEND_DOCKER)
             continue;
         if (reaches(s->docker.socket) == 0)

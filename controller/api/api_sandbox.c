@@ -201,6 +201,8 @@ static void refuse_create(struct evhttp_request *req, const char *why)
         api_refuse(req, 404, "image_not_found", why);
     else if (strncmp(why, "cannot publish", strlen("cannot publish")) == 0)
         api_refuse(req, 409, "conflict", why);
+    else if (api_unsupported(why))
+        api_refuse(req, 501, "unsupported", why);
     else
         api_refuse(req, 503, "create_failed", why);
 }

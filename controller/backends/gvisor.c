@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "backend_here.h"
 #include "bwrap.h"
 #include "launcher_internal.h"
 #include "proc.h"
@@ -118,7 +119,7 @@ static int gvisor_make(const struct making *m, struct err *err)
 static int check(const struct plan *plan, struct err *err)
 {
     (void)plan;
-    return gvisor_path(err) ? bwrap_check(err) : -1;
+    return backend_here(BACKEND_GVISOR, err) < 0 ? -1 : bwrap_check(err);
 }
 
 static const char *remedy(const char *said)

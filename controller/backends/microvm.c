@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "backend_here.h"
 #include "bwrap.h"
 #include "gvisor.h"
 #include "guest.h"
@@ -262,9 +263,8 @@ static int microvm_make(const struct making *m, struct err *err)
 
 static int check(const struct plan *plan, struct err *err)
 {
-    struct microvm_program program;
     (void)plan;
-    return microvm_find(&program, err) < 0 ? -1 : bwrap_check(err);
+    return backend_here(BACKEND_MICROVM, err) < 0 ? -1 : bwrap_check(err);
 }
 
 const struct backend backend_microvm = {

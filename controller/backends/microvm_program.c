@@ -103,8 +103,7 @@ int microvm_find(struct microvm_program *ret, struct err *err)
         find_debian(ret, "-cloud-amd64") || find_debian(ret, "-amd64"))
         return 0;
     return err_set(err, ERR_UNREADY,
-                   "there is no kernel for the guest that can be read: install one, for instance "
-                   "with apt install linux-image-cloud-amd64, or as " OWN_KERNEL
-                   "/vmlinuz with its "
-                   "modules in " OWN_KERNEL "/modules");
+                   "no kernel for the guest can be read: install one, for instance with apt "
+                   "install linux-image-cloud-amd64, or as " OWN_KERNEL
+                   "/vmlinuz with " OWN_KERNEL "/modules");
 }

@@ -227,8 +227,11 @@ static int load_init(struct builder *b, struct err *err)
 
 static int prepare(struct builder *b, const struct plan *plan, struct err *err)
 {
-    if (backend_of(plan)->check(plan, err) < 0)
-        return -1;
+    const struct backend *backend = backend_of(plan);
+    if (backend->check(plan, err) < 0) /* what this host lacks, waiting does not bring */
+        return err->code == ERR_UNREADY ? err_wrap(err, "unsupported: backend: %s cannot run here",
+                                                   backend->name)
+                                        : -1;
     if (load_init(b, err) < 0)
         return -1;
     bool nested = plan->sandbox_spec.limits.nested;

@@ -183,6 +183,41 @@ def bubblewrap(t, s):
          "exit %d" % status, err)
 
 
+HIDE = """for f in /usr/bin/qemu-system-x86_64 /usr/local/bin/qemu-system-x86_64; do
+[ ! -e $f ] || mount --bind /dev/null $f; done; exec "$@" """
+ABSENT = "backend: microvm cannot run here: QEMU is not there: install it"
+
+
+def absent(t, s):
+    """A backend whose programs this host lacks: said when the configuration is read, and to who asks for one."""
+    there = any(map(os.path.exists, ("/usr/bin/qemu-system-x86_64", "/usr/local/bin/qemu-system-x86_64")))
+    if there and os.geteuid() != 0:
+        t.skip("a host without QEMU", "hiding the program needs root")
+        return
+    d = s.d
+    d.policy("machines", [])
+    d.policies["machines"]["sandbox"] = {"backend": "microvm"}
+    d.save()
+    d.prefix = ["unshare", "-m", "sh", "-c", HIDE, "sh"] if there else []
+    r = subprocess.run(d.prefix + [durward.program(), "check", d.conf], capture_output=True, text=True, env=d.env, timeout=30)
+    t.ok(r.returncode == 0 and "policy 'machines': " + ABSENT in r.stderr and r.stderr.count(ABSENT) == 1,
+         "check warns of a backend that this host has no programs for", r.stderr)
+    d.serve()
+    with open(d.log) as f:
+        t.ok("policy 'machines': " + ABSENT in f.read(), "as does the daemon, which starts", d.diagnostics())
+    c = api.Api(d.socket)
+    for what, body in (("by its policy", {"policy": "machines"}), ("by name", {"policy": "coder", "backend": "microvm"})):
+        try:
+            said = c.ask("POST", "/v1/sandboxes", body)
+        except api.Refused as e:
+            said = str(e)
+        t.ok(str(said).startswith("501 unsupported: unsupported: " + ABSENT), "one asked for " + what + ": not possible here", said)
+    c.close()
+    t.eq(d.stop(), 0, "the daemon ends well")
+    d.prefix = []
+    del d.policies["machines"]
+
+
 def without_namespaces(t):
     """Run as an ordinary user of a user namespace that allows no further ones."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -349,7 +384,7 @@ def grown(t, s, bare, tokens):
 
 def main(t):
     s = scene.Scene(t)
-    for part in (checks, secrets, places, bubblewrap, reloads):
+    for part in (checks, secrets, places, bubblewrap, absent, reloads):
         t.part(part, t, s)
 
 

@@ -233,18 +233,33 @@ static int check_file(struct walk *w, int dirfd, const char *file, bool last)
 /* Every line is good; is the log all there? */
 static void check_whole(struct walk *w, const char *first_file)
 {
-    uint64_t seq, first = w->ret->first_seq;
-    if (first > 1 && w->pruned.seq != first - 1) {
+    uint64_t first = w->ret->first_seq;
+    if (first > 1 && w->pruned.seq != first - 1)
         broken(w->ret, first_file, 1,
                "the log begins with record %llu, and nothing in it says that the ones before were "
                "removed by its retention",
                (unsigned long long)first);
+}
+
+void verify_settle(struct verify_anchor *a, const char *log, struct verify_result *ret)
+{
+    uint64_t seq;
+    if (!verify_anchor_missing(a, log, ret->first_seq, &seq) || !ret->ok)
         return;
-    }
-    if (w->anchor && verify_anchor_missing(w->anchor, first, &seq))
-        broken(w->ret, "", 0,
-               "checkpoint %llu of the anchor is not in this log: it was rolled back or replaced",
-               (unsigned long long)seq);
+    broken(ret, "", 0,
+           "checkpoint %llu of the anchor is not in this log: it was rolled back or replaced%s",
+           (unsigned long long)seq,
+           *log ? "" : " (or is one of a run's whose log was removed, kept without its name)");
+}
+
+void verify_absent(const char *log, uint64_t seq, struct verify_result *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    broken(ret, "", 0,
+           *log ? "the anchor has checkpoint %llu of this log, and the log is not there: it was "
+                  "removed (if by you, take its lines out of the anchor)"
+                : "checkpoint %llu of the anchor is in no log here: one was removed",
+           (unsigned long long)seq);
 }
 
 static void check_files(struct walk *w, int dirfd)

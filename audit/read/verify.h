@@ -3,7 +3,7 @@
  * Lines after the head are accepted and counted (a daemon that was killed signs nothing more). A
  * log whose oldest files retention removed begins later; then a later line must say so. Where it
  * took out records of one sandbox a signed gap says whose and how many. With an
- * anchor, copies of checkpoints that were kept elsewhere, each of them must stand in the log:
+ * anchor, copies of checkpoints that were kept elsewhere, each of them must stand in a log:
  * whoever can write the directory could put back an older log together with its older head, and
  * only the anchor shows that. */
 #ifndef DURWARD_VERIFY_H
@@ -45,6 +45,12 @@ struct verify_result {
  * of reading are failures like any other. */
 void verify_dir(int dirfd, const struct signing_key *key, struct verify_anchor *anchor,
                 struct verify_result *ret);
+
+/* Once each log beside it has been walked, too: what the anchor has of this one ("": the daemon's,
+ * else the run's name) stands in one of them. */
+void verify_settle(struct verify_anchor *a, const char *log, struct verify_result *ret);
+/* A log of which the anchor has checkpoint `seq`, and which is not there. */
+void verify_absent(const char *log, uint64_t seq, struct verify_result *ret);
 
 /* What of the log somebody else wants to see: each good line, and each gap, in order. */
 struct verify_watch {

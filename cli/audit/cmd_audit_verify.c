@@ -64,34 +64,55 @@ static void as_text(const char *dir, const struct verify_result *v)
 
 /* All logs of an audit directory together. */
 struct verify_totals {
+    struct verify_anchor *anchor; /* NULL: none */
     json_t *list; /* NULL: as text */
     size_t logs, broken;
     uint64_t records, files, checkpoints, not_signed, bytes;
     struct out_progress progress;
 };
 
-/* One directory, if it has a log. */
-static void verify_one(struct verify_totals *t, const char *dir, int fd,
-                       const struct signing_key *key, struct verify_anchor *anchor)
+static void tell_one(struct verify_totals *t, const char *dir, const struct verify_result *v)
+{
+    t->logs++;
+    t->broken += !v->ok;
+    t->records += v->records;
+    t->files += v->files;
+    t->checkpoints += v->checkpoints;
+    t->not_signed += v->unsigned_records;
+    t->bytes += v->bytes;
+    if (t->list) {
+        json_array_append_new(t->list, audit_verified(dir, v));
+    } else {
+        out_progress_end(&t->progress);
+        as_text(dir, v);
+    }
+}
+
+/* One directory, if it has a log: a run's of this name, or the daemon's (""). */
+static void verify_one(struct verify_totals *t, const char *dir, int fd, const char *log,
+                       const struct signing_key *key)
 {
     struct verify_result v;
     if (!verify_has_log(fd))
         return;
     out_progress(&t->progress, "%zu logs verified, %llu records", t->logs,
                  (unsigned long long)t->records);
-    verify_dir(fd, key, anchor, &v);
-    t->logs++;
-    t->broken += !v.ok;
-    t->records += v.records;
-    t->files += v.files;
-    t->checkpoints += v.checkpoints;
-    t->not_signed += v.unsigned_records;
-    t->bytes += v.bytes;
-    if (t->list) {
-        json_array_append_new(t->list, audit_verified(dir, &v));
-    } else {
-        out_progress_end(&t->progress);
-        as_text(dir, &v);
+    verify_dir(fd, key, t->anchor, &v);
+    if (t->anchor)
+        verify_settle(t->anchor, log, &v);
+    tell_one(t, dir, &v);
+}
+
+/* Logs that the anchor knows and nobody finds here. */
+static void tell_absent(struct verify_totals *t, const char *dir)
+{
+    struct verify_result v;
+    uint64_t seq;
+    for (const char *log; (log = verify_anchor_absent(t->anchor, &seq)) != NULL;) {
+        char *path = *log ? paths_join(dir, log) : NULL;
+        verify_absent(log, seq, &v);
+        tell_one(t, path ? path : dir, &v);
+        free(path);
     }
 }
 
@@ -138,7 +159,7 @@ static int verify_runs(struct verify_totals *t, const char *dir, int fd,
             out_error("cannot open %s", path);
             t->broken++;
         } else {
-            verify_one(t, path, sub, key, NULL);
+            verify_one(t, path, sub, runs.name[i], key);
             close(sub);
         }
         free(path);
@@ -182,6 +203,37 @@ static int verify_report(struct verify_totals *t, json_t *key)
     return out_flush() < 0 || !good ? EXIT_NO : EXIT_OK;
 }
 
+/* Of a run's own directory, its log's name: what else an anchor holds is not looked for there. */
+static char *run_of(const char *dir, int fd)
+{
+    char *path = faccessat(fd, "key.pub", F_OK, 0) < 0 ? realpath(dir, NULL) : NULL;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char *name = slash && strncmp(slash, "/run-", 5) == 0 ? strdup(slash + 1) : NULL;
+    free(path);
+    return name;
+}
+
+/* The logs below DIR first where there is an anchor: what of it is in one of them is not missing in
+ * the daemon's. */
+static int verify_logs(struct verify_totals *t, const char *dir, int fd,
+                       const struct signing_key *key, struct err *err)
+{
+    char *run = run_of(dir, fd);
+    int r = 0;
+    if (run && t->anchor && verify_anchor_of(t->anchor, run) == 0)
+        r = err_set(err, ERR_UNREADY, "the anchor holds no checkpoint of %s", run);
+    if (r == 0 && t->anchor == NULL)
+        verify_one(t, dir, fd, "", key);
+    if (r == 0)
+        r = verify_runs(t, dir, fd, key, err);
+    if (r == 0 && t->anchor)
+        verify_one(t, dir, fd, run ? run : "", key);
+    if (r == 0 && t->anchor && run == NULL)
+        tell_absent(t, dir);
+    free(run);
+    return r;
+}
+
 static int verify_all(const char *dir, const char *key_file, const char *anchor_file, bool json)
 {
     struct err err = {0};
@@ -193,11 +245,8 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
     }
     t.list = json ? json_array() : NULL;
     struct signing_key *key = audit_key(fd, key_file, &err);
-    struct verify_anchor *anchor = key && anchor_file ? read_anchor(anchor_file, key, &err) : NULL;
-    bool can = key && (anchor || anchor_file == NULL);
-    if (can)
-        verify_one(&t, dir, fd, key, anchor);
-    int r = can ? verify_runs(&t, dir, fd, key, &err) : -1;
+    t.anchor = key && anchor_file ? read_anchor(anchor_file, key, &err) : NULL;
+    int r = key && (t.anchor || anchor_file == NULL) ? verify_logs(&t, dir, fd, key, &err) : -1;
     out_progress_end(&t.progress);
     if (r == 0 && t.logs == 0)
         r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
@@ -205,7 +254,7 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
         err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
     int code = r < 0 ? out_fail(&err) : verify_report(&t, key && json ? audit_key_hex(key) : NULL);
     json_decref(t.list);
-    verify_anchor_free(anchor);
+    verify_anchor_free(t.anchor);
     signing_key_free(key);
     close(fd);
     return code;

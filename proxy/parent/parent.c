@@ -507,8 +507,7 @@ static void finish_log(struct parent *p)
     struct msg m;
     struct timeval tv = {ANCHOR_SECONDS, 0};
     const struct config_audit *a = p->config ? config_audit(p->config) : NULL;
-    if (p->mode != PARENT_SERVE || a == NULL ||
-        (a->anchor_command == NULL && a->anchor_syslog == NULL) || p->logger == NULL ||
+    if (a == NULL || (a->anchor_command == NULL && a->anchor_syslog == NULL) || p->logger == NULL ||
         p->logger->ch == NULL || p->logger->state != CHILD_READY)
         return;
     p->late = false;

@@ -126,8 +126,9 @@ static const struct key audit_keys[] = {
         "standard input (environment as of a secret's command), `syslog: true` sends it to "
         "/dev/log (authpriv.notice; `syslog: PATH` to another socket), `https: URL` (or `{ url, to "
         "}`, as `webhook` below) gets it by POST; one or several. A checkpoint "
-        "is made each minute and at the end; of the one at the end `https` gets no copy, nor does "
-        "anything of that of a `durward run`"),
+        "is made each minute and at the end; of the one at the end `https` gets no copy. Before the "
+        "checkpoint of a `durward run` stand its log's name and a blank (not with `https`, which "
+        "gets one JSON object)"),
     KEY("rotate", OWN, "64 MiB, no age, zstd",
         "`{ size: 64MB, every: 24h, compress: zstd }`: the active file is closed past this size "
         "(at least 1100KB; KB, MB, GB, TB are decimal) or age (m, h, d), and at SIGHUP; closed "

@@ -271,6 +271,38 @@ def tampered(t, d, kept, early):
         t.diag(r.stdout + r.stderr + a.stdout + a.stderr)
 
 
+def shared(t, d, kept):
+    """A daemon and runs have one anchor: each checkpoint of it stands in some log, or one was removed."""
+    before = len(lines(kept))
+    for word in ("one", "two"):
+        r = d.run(["true"])
+        t.ok(r.returncode == 0, "a run beside the daemon, with its anchor: " + word, r.stderr)
+    runs = glob.glob(os.path.join(d.audit_dir, "run-*"))
+    more = [x for x in lines(kept)[before:] if x.startswith("run-")]
+    t.eq(sorted(x.split(" ", 1)[0] for x in more), sorted(map(os.path.basename, runs)),
+         "the last checkpoint of each is kept, with its log's name")
+    code, v, errors = verified(t, d, "--anchor", kept, d.audit_dir)
+    t.ok(code == 0 and len(v["logs"]) == 3, "all logs together hold what the anchor keeps", v, errors)
+    code, v, errors = verified(t, d, "--anchor", kept, runs[0])
+    t.ok(code == 0 and v["logs"][0]["anchored"] == 1, "a run's own directory: the others' lines are not looked for", v, errors)
+    away = os.path.join(d.dir, "away")
+    os.rename(runs[1], away)
+    code, v, errors = verified(t, d, "--anchor", kept, d.audit_dir)
+    bad = [x for x in v["logs"] if not x["ok"]]
+    t.ok(code == 1 and len(bad) == 1 and bad[0]["dir"] == runs[1] and "removed" in bad[0]["why"],
+         "a run's log that was removed is found out, by its name", v, errors)
+    t.eq(verified(t, d, d.audit_dir)[0], 0, "by the anchor alone")
+    shutil.copytree(runs[0], runs[1])
+    code, v, errors = verified(t, d, "--anchor", kept, d.audit_dir)
+    t.ok(code == 1 and [x["dir"] for x in v["logs"] if not x["ok"]] == [runs[1]], "as is another one in its place", v, errors)
+    for path in runs:
+        shutil.rmtree(path)
+    own = [x for x in lines(kept) if not x.startswith("run-")]
+    with open(kept, "w") as f:
+        f.write("".join(x + "\n" for x in own))
+    t.eq(verified(t, d, "--anchor", kept, d.audit_dir)[0], 0, "who removed runs takes their lines out")
+
+
 def main(t):
     s = scene.Scene(t)
     d = s.d
@@ -299,6 +331,7 @@ def main(t):
     t.ok(code == 0, "an older copy with its own head looks good by itself", str(v), errors)
     code, v, errors = verified(t, d, "--anchor", kept, early)
     t.ok(code == 1 and "rolled back" in v["logs"][0]["why"], "but not to the anchor", str(v), errors)
+    t.part(shared, t, d, kept)
     t.eq(d.stop(), 0, "the daemon ends well")
     t.eq(lines(kept)[-1], lines(logs(d)[-1])[-1], "what it wrote last is with the anchor")
     described(t, d)

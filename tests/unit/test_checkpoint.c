@@ -91,6 +91,8 @@ static struct verify_result check(const char *dir, const char *anchor_text)
         close(at);
     }
     verify_dir(fd, k, a, &v);
+    if (a)
+        verify_settle(a, "", &v);
     verify_anchor_free(a);
     signing_key_free(k);
     close(fd);
@@ -255,11 +257,11 @@ static void test_anchors(void)
     struct verify_anchor *a = anchor_of(dir, mixed, &err);
     uint64_t missing = 0;
     CU_ASSERT_PTR_NOT_NULL_FATAL(a);
-    CU_ASSERT(verify_anchor_missing(a, 0, &missing) && missing > 0);
+    CU_ASSERT(verify_anchor_missing(a, "", 0, &missing) && missing > 0);
     CU_ASSERT_EQUAL(verify_anchor_seen(a, missing + 1000, SLICE("x")), 0);
     CU_ASSERT_EQUAL(verify_anchor_seen(a, missing, SLICE("another line")), 0);
-    CU_ASSERT(verify_anchor_missing(a, 0, &missing));
-    CU_ASSERT_FALSE(verify_anchor_missing(a, UINT64_MAX, &missing));
+    CU_ASSERT(verify_anchor_missing(a, "", 0, &missing));
+    CU_ASSERT_FALSE(verify_anchor_missing(a, "", UINT64_MAX, &missing));
     verify_anchor_free(a);
     static const char *const none[] = {"", "nothing\n", "{\n", "{}\n{\"kind\":\"denied\"}\n"};
     for (size_t i = 0; i < ARRAY_LEN(none); i++) {
@@ -276,6 +278,40 @@ static void test_anchors(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not signed by this key"));
     fixture_remove(dir);
     fixture_remove(other);
+}
+
+/* The log that a line is of is the word before it, if that names a run. */
+static void test_anchor_names(void)
+{
+    char *dir = fixture_dir();
+    static char mixed[16 * sizeof anchors];
+    struct err err = {0};
+    uint64_t seq = 0;
+    size_t n = 0;
+    anchors[0] = 0;
+    live(dir, 2);
+    anchors[strcspn(anchors, "\n")] = 0;
+    static const char *const before[] = {
+        "run-b ", "", "run-a ", "Nov 30 host durward[1]: checkpoint ", "run-b  ",
+        "Nov 30 host durward[1]: checkpoint run-a ", "host run-c: ", "xrun-d "};
+    for (size_t i = 0; i < ARRAY_LEN(before); i++)
+        n += (size_t)snprintf(mixed + n, sizeof mixed - n, "%s%s\n", before[i], anchors);
+    struct verify_anchor *a = anchor_of(dir, mixed, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, ""), 4);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, "run-a"), 2);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, "run-b"), 2);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, "run-"), 0);
+    CU_ASSERT_TRUE(verify_anchor_missing(a, "run-a", 0, &seq)); /* told */
+    const char *absent = verify_anchor_absent(a, &seq);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(absent);
+    CU_ASSERT_STRING_EQUAL(absent, "");
+    absent = verify_anchor_absent(a, &seq);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(absent);
+    CU_ASSERT_STRING_EQUAL(absent, "run-b");
+    CU_ASSERT_PTR_NULL(verify_anchor_absent(a, &seq)); /* each once */
+    verify_anchor_free(a);
+    fixture_remove(dir);
 }
 
 /* ---- proofs ---- */
@@ -457,6 +493,7 @@ void suite_checkpoint(void)
     CU_add_test(s, "a log signed with another key", test_resigned);
     CU_add_test(s, "rolled back: the anchor shows it", test_rollback);
     CU_add_test(s, "anchors that are none", test_anchors);
+    CU_add_test(s, "the log that an anchor's line is of", test_anchor_names);
     CU_add_test(s, "one record proven", test_proof);
     CU_add_test(s, "a case of several records", test_case);
     CU_add_test(s, "rotated, compressed, retained", test_old_files);

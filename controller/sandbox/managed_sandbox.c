@@ -301,14 +301,15 @@ void managed_sandboxes_gone(struct controller *c, struct sandbox *s)
 {
     struct managed_sandbox *r = of(c, s);
     struct err err = {0};
-    char why[256];
+    char why[256], ended[sizeof why + sizeof "the sandbox ended: "];
     if (r == NULL)
         return;
     bool again = is_awaited(r);
     snprintf(why, sizeof why, "%.255s", sandbox_why(s));
     r->sandbox = NULL;
     r->pausing = r->wanted = false;
-    execution_end_all(r, "the sandbox ended");
+    snprintf(ended, sizeof ended, "the sandbox ended%s%s", why[0] ? ": " : "", why);
+    execution_end_all(r, ended);
     snprintf(r->reason, sizeof r->reason, "%s",
              r->adopted ? "it ended with the daemon or its builder" : why);
     r->adopted = r->pause_again = false;

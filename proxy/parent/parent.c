@@ -33,14 +33,20 @@ enum {
 
 /* ---- stopping ---- */
 
+/* A command may end now, too, and who started it waits for that. (A store's command does not: the
+ * vault that asked is among those who end.) */
 static void reap(struct parent *p)
 {
     struct child *c;
     pid_t pid;
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+    int status;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (parent_anchor_reaped(p, pid, status) || notice_queue_reaped(p, pid, status))
+            continue;
         TAILQ_FOREACH(c, &p->children, link)
-    if (c->pid == pid)
-        c->pid = 0;
+        if (c->pid == pid)
+            c->pid = 0;
+    }
 }
 
 static uint64_t now_ms(void)
@@ -511,7 +517,6 @@ static void finish_log(struct parent *p)
         p->logger->ch == NULL || p->logger->state != CHILD_READY)
         return;
     p->late = false;
-    p->anchor_pid = 0; /* one that ran was reaped with the others, or is now */
     msg_init(&m, W_LOGGER_FINISH);
     if (ipc_send(p->logger->ch, &m) < 0 ||
         event_base_once(p->base, -1, EV_TIMEOUT, on_late, p, &tv) < 0)

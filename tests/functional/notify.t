@@ -15,6 +15,11 @@ KEEP = """#!/bin/sh
 env > "$1.env"
 cat >> "$1"
 [ ! -e "$1.fail" ] || { rm "$1.fail"; exit 1; }
+[ -e "$1.hold" ] || exit 0
+role() { for p in $(cat /proc/$PPID/task/$PPID/children); do tr '\\0' ' ' < /proc/$p/cmdline | grep -q "^durward: $1" && echo $p; done; }
+kill -STOP $(role signer)
+> "$1.held"
+while [ -n "$(role controller)" ]; do sleep 0.05; done
 """
 
 
@@ -205,7 +210,10 @@ def sandboxes(t, s, hook):
         k.close()
         c.delete(box)
     box = c.create(policy="coder")["id"]
-    start(s, box, "for i in 1 2 3 4; do curl -s -o /dev/null https://api.github.com/gists; done")
+    r = s.d.command("sandbox", "exec", "--socket", s.d.socket, box, "--", "sh", "-c",
+                    "for i in 1 2 3 4; do curl -s -o /dev/null https://api.github.com/gists; done; sleep 20")
+    t.ok(r.returncode == 125 and "the sandbox ended: threshold: denied" in r.stderr, "a command that it ends is told why",
+         str(r.returncode), r.stderr)
     t.ok(tap.wait_for(lambda: [x for x in s.d.records(kind="lifecycle", event="killed")
                                if x["target"] == box], 10, 0.1), "a third denial ends it")
     t.ok(tap.wait_for(lambda: [x for _, x in hook.got if x["sandbox"] == box and
@@ -289,7 +297,7 @@ def exported(t, s):
              "the record has the handshake's facts", str(first[0]))
 
 
-def private(t, s, hook):
+def private(t, s, hook, out):
     """The same of `durward run`, whose end does not cut a notice off."""
     before = len(hook.got)
     r = s.d.run(["sh", "-c", "for i in 1 2 3 4; do curl -s -o /dev/null https://api.github.com/gists;"
@@ -300,6 +308,15 @@ def private(t, s, hook):
     t.eq([x["then"] for _, x in hook.got[before:]], ["kill"], "durward run: told") or \
         t.diag(r.stderr)
     t.eq(r.returncode, 125, "and ended")
+    with open(out + ".hold", "w"):  # the command ends while the roles do: one of them is stopped until then
+        pass
+    run = t.popen([durward.program(), "run", "-c", s.d.conf, "--policy", "coder", "--", "sh", "-c",
+                   "for i in 1 2; do curl -s -o /dev/null -H 'Authorization: Bearer ghp_stolen' https://api.github.com/user; done; cat"],
+                  cwd=s.d.work, env=s.d.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    t.ok(tap.wait_for(lambda: os.path.exists(out + ".held"), 20, 0.05), "durward run: a command that takes its time")
+    os.remove(out + ".hold")
+    said = run.communicate(timeout=30)[1]
+    t.ok(run.returncode == 0 and "not delivered" not in said, "a command that ended while the roles did has had its notice", said)
 
 
 def main(t):
@@ -326,7 +343,7 @@ def main(t):
         with open(path, "wb") as f:
             f.write(b"".join(r.body.strip() + b"\n" for r, _ in keeper.got))
     t.eq(s.d.stop(), 0, "the daemon ends well")
-    private(t, s, hook)
+    private(t, s, hook, out)
     if keeper.got:
         r = s.d.command("audit", "verify", "--anchor", path, s.d.audit_dir)
         t.ok(r.returncode == 0 and "of the anchor found" in r.stdout, "verify finds it",

@@ -265,6 +265,23 @@ static int put_size(const struct args *a, const struct arg_option *o, json_t *bo
     return json_object_set_new(body, o->key, json_integer((json_int_t)bytes));
 }
 
+static bool is_one_of(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = words; n && (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == 0 || at[n] == ' '))
+            return strchr(word, ' ') == NULL;
+    return false;
+}
+
+static int put_item(const struct args *a, const struct arg_option *o, json_t *body)
+{
+    if (o->words && !is_one_of(o->words, a->value))
+        return args_usage(a->cmd, "--%s: there is no '%s'; it is one of: %s", o->name, a->value,
+                          o->words);
+    return json_array_append_new(member(body, o->key, json_array()), json_string(a->value));
+}
+
 /* -1: the text is no UTF-8, which JSON wants. */
 static int put(const struct args *a, const struct arg_option *o, json_t *body)
 {
@@ -281,7 +298,7 @@ static int put(const struct args *a, const struct arg_option *o, json_t *body)
     case ARG_TIME_OR_NONE:
         return put_time(a, o, body);
     case ARG_ITEM:
-        return json_array_append_new(member(body, o->key, json_array()), json_string(a->value));
+        return put_item(a, o, body);
     case ARG_FALSE:
         return json_object_set_new(body, o->key, json_false());
     default:

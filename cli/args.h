@@ -33,6 +33,7 @@ struct arg_option {
     const char *key;   /* of args_body: the member */
     enum arg_member member;
     unsigned most;
+    const char *words; /* of ARG_ITEM: with blanks between them, all that it may be; NULL: any */
     int (*put)(const struct args *a, json_t *body); /* in place of `member`; EXIT_OK, or as usage */
 };
 

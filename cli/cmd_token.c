@@ -17,7 +17,8 @@ static int run_revoke(int argc, char **argv);
 
 static const struct arg_option create_options[] = {
     {0, "scope", "NAME", "read, sandboxes, exec, approvals, identities or admin; may be repeated",
-     .key = "scopes", .member = ARG_ITEM},
+     .key = "scopes", .member = ARG_ITEM,
+     .words = "read sandboxes exec approvals identities admin"},
     {0, "name", "NAME", "what it is called in lists and the audit log", .key = "name"},
     {0, "policy", "NAME", "only sandboxes of this policy; may be repeated", .key = "policies",
      .member = ARG_ITEM},

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "api_client.h"
 #include "out.h"
@@ -140,24 +141,38 @@ static bool is_short(const struct kind *w, const char *word)
     return first > 0 && n < PREFIX_MIN;
 }
 
+/* " (NAME, 3h ago)" of what is known of it. */
+static void about(const json_t *o, char *to, size_t size)
+{
+    char name[WHICH_ID_MAX + 1], span[32] = "";
+    const json_t *made = json_object_get(o, "created_at");
+    out_clean(out_member(o, "name"), name, sizeof name);
+    if (json_is_integer(made))
+        out_span((int64_t)time(NULL) - json_integer_value(made), span, sizeof span);
+    to[0] = 0;
+    if (*name || *span)
+        snprintf(to, size, " (%s%s%s%s)", name, *name && *span ? ", " : "", span,
+                 *span ? " ago" : "");
+}
+
 static int several(const struct kind *w, const json_t *list, const char *word, int best,
                    struct err *err)
 {
-    char text[SHOWN * (WHICH_ID_MAX + 70) + 1] = "", clean[WHICH_ID_MAX + 1],
-                                            name[WHICH_ID_MAX + 1];
+    char text[SHOWN * (2 * WHICH_ID_MAX + 50)] = "", clean[WHICH_ID_MAX + 1],
+                                          known[WHICH_ID_MAX + 50];
     size_t i, at = 0, n = 0;
     json_t *o;
     json_array_foreach(list, i, o)
     {
         if (fits(w, o, word) != best || ++n > SHOWN || at >= sizeof text)
             continue;
-        out_clean(out_member(o, "name"), name, sizeof name);
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s%s%s", at ? ", " : "",
-                               out_clean(out_member(o, "id"), clean, sizeof clean),
-                               *name ? " (" : "", name, *name ? ")" : "");
+        about(o, known, sizeof known);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s", at ? ", " : "",
+                               out_clean(out_member(o, "id"), clean, sizeof clean), known);
     }
-    return err_set(err, ERR_PARSE, "'%.64s' may be %s%s; write more of it", word, text,
-                   n > SHOWN ? " and others" : "");
+    return err_set(err, ERR_PARSE, "'%.64s' may be %s%s; %s", word, text,
+                   n > SHOWN ? " and others" : "",
+                   best == 2 ? "write the id of one" : "write more of it");
 }
 
 int which_of(const json_t *list, enum which_kind k, const char *word, char id[WHICH_ID_MAX + 1],

@@ -86,7 +86,7 @@ int audit_each(const char *dir, const struct query_filter *f, query_fn fn, void 
 
 struct known {
     const char *word;
-    json_t *list; /* { id, name } each */
+    json_t *list; /* { id, name, created_at } each */
 };
 
 static void know(void *arg, const struct query_row *r)
@@ -97,14 +97,17 @@ static void know(void *arg, const struct query_row *r)
         return;
     size_t i;
     json_t *o;
+    uint64_t at = 0;
     json_array_foreach(k->list, i, o) if (strcmp(out_member(o, "id"), r->target) == 0)
     {
         if (named)
             json_object_set_new(o, "name", json_string(r->detail));
         return;
     }
-    json_array_append_new(k->list,
-                          json_pack("{s:s, s:s}", "id", r->target, "name", named ? r->detail : ""));
+    o = json_pack("{s:s, s:s}", "id", r->target, "name", named ? r->detail : "");
+    if (timestamp_parse(r->time, 0, &at, NULL) == 0)
+        json_object_set_new(o, "created_at", json_integer((json_int_t)(at / UINT64_C(1000000000))));
+    json_array_append_new(k->list, o);
 }
 
 int audit_sandbox(const char *dir, const char *word, char id[AUDIT_SANDBOX_MAX + 1],

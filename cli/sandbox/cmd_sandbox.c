@@ -175,10 +175,10 @@ const struct command sandbox_verbs[] = {
                 "  durward sandbox exec -it --keep my-box bash\n"
                 "  durward sandbox attach my-box\n",
                 verb_attach},
-    [CP] = {"sandbox cp", "SRC ID:PATH | ID:PATH DST",
+    [CP] = {"sandbox cp", "[--json] SRC ID:PATH | ID:PATH DST",
             "Copy a file or a directory into or out of a sandbox.", NULL,
             "Regular files and directories; links and devices are left out, and said so. A file\n"
-            "may have 64 MiB.\n",
+            "may have 64 MiB. --json prints how many files and bytes were copied.\n",
             verb_cp},
     [WATCH] =
         {"sandbox watch", "[--skip NAME]... [--json] ID[:PATH]",

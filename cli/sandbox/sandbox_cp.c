@@ -18,6 +18,7 @@ enum { FILE_BYTES = 64 << 20, PATH_BYTES = 16 * 1024, PATH_INSIDE = 4096, DEPTH_
 struct copy {
     const char *socket, *id;
     unsigned left_out; /* links, devices */
+    uint64_t files, bytes;
     struct err err;
 };
 
@@ -72,6 +73,8 @@ static int put_file(struct copy *c, int fd, const struct stat *st, const char *i
         r = ask(c, "PUT", "files", inside, more, buf_slice(&data), &in, &reply);
         buf_free(&in);
     }
+    c->files += r == 0;
+    c->bytes += r == 0 ? buf_len(&data) : 0;
     buf_free(&data);
     return r;
 }
@@ -147,6 +150,8 @@ static int get_file(struct copy *c, const char *inside, int at, const char *name
     }
     if (fd >= 0 && close(fd) < 0 && r == 0)
         r = err_sys(&c->err, "%s", name);
+    c->files += r == 0;
+    c->bytes += r == 0 ? reply.n : 0;
     buf_free(&in);
     return r;
 }
@@ -297,5 +302,8 @@ int verb_cp(int argc, char **argv)
         out_error("%s", c.err.text);
     if (c.left_out)
         out_error("%u links, devices or oddly named files were left out", c.left_out);
+    if (r == 0 && a.json)
+        r = out_json(json_pack("{s:s, s:I, s:I, s:I}", "id", id, "files", (json_int_t)c.files,
+                               "bytes", (json_int_t)c.bytes, "left_out", (json_int_t)c.left_out));
     return r < 0 ? EXIT_NO : EXIT_OK;
 }

@@ -71,6 +71,8 @@ def listeners(t, p):
            {"scopes": ["read"], "token": "x"}]
     t.eq([api.refused(p.c.ask, "POST", "/v1/tokens", b) for b in bad], [(400, "bad_request")] * len(bad),
          "what is no wish for a token is refused")
+    made = [p.s.d.command("token", "create", "--scope", x, "--socket", p.s.d.socket).returncode for x in SCOPES + ("root",)]
+    t.eq(made, [0] * len(SCOPES) + [2], "the command knows each scope")
 
 
 def refuses_clear(port):

@@ -103,6 +103,13 @@ def which(t, d, c):
         t.ok(r.returncode == 0 and json.loads(r.stdout)["id"] == one, "a sandbox by " + what, r.stderr)
     r = d.command("logs", "buildre", env={"DURWARD_SOCKET": d.socket})
     t.eq((r.returncode, r.stdout, r.stderr), (0, "", "durward: nothing is on record of a sandbox 'buildre'\n"), "logs of a name that nobody has had")
+    both = [c.create(name="twice")["id"]]
+    c.delete(both[0])
+    both.append(c.create(name="twice")["id"])
+    r = d.command("logs", "twice", env={"DURWARD_SOCKET": d.socket})
+    t.ok(r.returncode == 1 and all(re.search(x + r" \(twice, \d+s ago\)", r.stderr) for x in both) and "write the id of one" in r.stderr,
+         "logs of a name that two have had: their ids, and how long ago each was made", r.stderr)
+    c.delete(both[1])
     r = ask("show", "builder")
     said = dict(line.split(None, 1) for line in r.stdout.splitlines())
     t.ok(said.get("ttl") == "24h, idle 60m" and said.get("expires") in ("59m", "60m") and said.get("age", "").endswith("s"),
@@ -128,7 +135,14 @@ def which(t, d, c):
     r = ask("exec", "builder", "--", "sh", "-c", "echo in $0 >/workspace/f; exit 3")
     t.ok(r.returncode == 3, "exec by name", r.stderr)
     r = ask("cp", "builder:/workspace/f", os.path.join(d.work, "f"))
-    t.ok(r.returncode == 0 and os.path.exists(os.path.join(d.work, "f")), "cp by name", r.stderr)
+    t.ok(r.returncode == 0 and os.path.exists(os.path.join(d.work, "f")) and r.stdout == "", "cp by name", r.stderr)
+    for args in (("builder:/workspace/f", os.path.join(d.work, "f")), (os.path.join(d.work, "f"), "builder:/workspace/g")):
+        r = ask("cp", "--json", *args)
+        t.eq(json.loads(r.stdout or "null"), {"id": one, "files": 1, "bytes": os.path.getsize(os.path.join(d.work, "f")), "left_out": 0},
+             "cp --json says what was copied") or t.diag(r.stderr)
+    r = d.command("token", "create", "--scope", "read", "--scope", "exec sandboxes", "--socket", d.socket)
+    t.ok(r.returncode == 2 and "there is no 'exec sandboxes'; it is one of: read sandboxes exec" in r.stderr,
+         "a scope that there is not is a usage error", r.stderr)
     r = ask("snapshot", first, "shot")
     t.ok(r.returncode == 0 and ask("restore", "builder", "shot").returncode == 0, "snapshot and restore", r.stderr)
     r = ask("fork", "builder")

@@ -17,6 +17,7 @@ enum err_code {
     ERR_DENIED,   /* policy or permission says no */
     ERR_UNREADY,  /* not now: a peer is down or a prerequisite is missing */
     ERR_UPSTREAM, /* the far side misbehaved */
+    ERR_FULL,     /* there are as many as there may be: later */
     ERR_INTERNAL, /* our own invariant or an allocation failed */
 };
 

@@ -63,6 +63,7 @@ void api_refuse_err(struct evhttp_request *req, const struct err *err)
         const char *code;
     } known[] = {{ERR_PARSE, 400, "bad_request"},
                  {ERR_UNREADY, 409, "not_running"},
+                 {ERR_FULL, 503, "limit"},
                  {ERR_DENIED, 409, "conflict"},
                  {ERR_LIMIT, 413, "too_large"}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)

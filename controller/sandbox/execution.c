@@ -69,7 +69,9 @@ static struct execution *begin(struct managed_sandbox *r, enum execution_kind ki
         return NULL;
     }
     if (r->n_executions >= EXECUTIONS_MAX) {
-        err_set(err, ERR_UNREADY, "too many commands run in it");
+        err_set(err, ERR_FULL,
+                "%d commands, transfers and watches run in it already, and no more may",
+                EXECUTIONS_MAX);
         return NULL;
     }
     struct execution *e = calloc(1, sizeof *e);
@@ -289,7 +291,7 @@ struct execution *execution_watch(struct managed_sandbox *r, const char *path,
 {
     struct msg m;
     if (r->n_watches >= WATCHES_MAX) {
-        err_set(err, ERR_UNREADY, "%d watch its files already", WATCHES_MAX);
+        err_set(err, ERR_FULL, "%d watch its files already", WATCHES_MAX);
         return NULL;
     }
     struct execution *e = begin(r, EXECUTION_FILE, ops, arg, err);

@@ -130,7 +130,7 @@ static int unix_socket(const char *path, int type, const char *key, struct err *
     mode_t old = umask(0177);
     int r = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof sa);
     umask(old);
-    if (r < 0 || listen(fd, 64) < 0) {
+    if (r < 0 || listen(fd, 1024) < 0) {
         err_sys(err, "cannot listen on %s", path);
         if (fd >= 0)
             close(fd);

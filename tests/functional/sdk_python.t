@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -322,6 +323,8 @@ def commands(t, box):
     t.eq((r.output, r.stderr), (b"out\n", b"err\n"), "split")
     t.eq(box.exec(["cat"], stdin=b"\0\xff" * 3).output, b"\0\xff" * 3, "argv and standard input, 8-bit clean")
     t.eq(box.exec("pwd; echo $A", cwd="/tmp", env={"A": "1"}).text, "/tmp\n1\n", "cwd and env")
+    t.eq(box.exec("pwd", cwd=pathlib.PurePosixPath("/tmp")).text, "/tmp\n", "cwd may be a path of pathlib")
+    t.eq(box.exec("cat", stdin="\u00e4").output, b"\xc3\xa4", "text is UTF-8 on standard input")
     r = box.exec("echo a; sleep 60", timeout=1)
     t.eq((r.exit_code, r.timed_out, r.output), (124, True, b"a\n"), "a time out is 124, what came is kept")
     r = box.exec("head -c 5000 /dev/zero; exit 3", max_output=1000)
@@ -360,6 +363,13 @@ def files(t, box):
     blob = os.urandom(17 << 20)
     box.write(W + "a/b/blob", blob)
     t.ok(box.read(W + "a/b/blob") == blob, "17 MiB in and out; parents are made")
+    box.write(W + "text", "\u00e4\u20ac")
+    t.eq(box.read(W + "text"), b"\xc3\xa4\xe2\x82\xac", "and in a file")
+    try:
+        box.write(W + "text", 5)
+        t.ok(False, "a number is no file")
+    except TypeError:
+        t.ok(True, "a number is no file")
     odd = W + "n \u00e4 % & ? # +\n'\""
     box.write(odd, b"odd", mode=0o750)
     entries = {e.name: e for e in box.list_files("/workspace")}
@@ -453,6 +463,60 @@ def awaited(t, path, box):
                     break
             t.eq(record["code"], "approval_denied", "async: the audit log")
     asyncio.run(part())
+
+
+def crowded(t, path, box):
+    """A unix socket's queue that is full, and more commands than a sandbox may run."""
+    async def waiting():
+        place = t.path("full.sock")
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+            listener.bind(place)
+            listener.listen(0)
+            first.connect(place)
+            asked = asyncio.ensure_future(durward.AsyncDurward(place, retries=0).version())
+            done, _ = await asyncio.wait([asked], timeout=0.5)
+            t.ok(not done, "async: a full queue is waited for", *map(str, done))
+            listener.accept()[0].close()
+            conn = await asyncio.get_running_loop().run_in_executor(None, lambda: listener.accept()[0])
+            with conn:
+                await asyncio.get_running_loop().run_in_executor(None, conn.recv, 4096)
+                conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"version\":\"1\"}")
+                t.eq(await asked, "1", "async: then it is asked")
+
+    async def many():
+        a = await durward.AsyncDurward(path).get(box.id)
+        tasks = [asyncio.ensure_future(a.exec(["sleep", "303"])) for _ in range(230)]
+        while sum(x.done() for x in tasks) < 30:
+            await asyncio.sleep(0.05)
+        said = {(type(x.exception()).__name__, x.exception().code) for x in tasks if x.done()}
+        t.eq(said, {("Unavailable", "limit")}, "async: 230 commands at once: 200 run, the others are told that it is full")
+        for x in tasks:
+            x.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    asyncio.run(waiting())
+    asyncio.run(many())
+
+
+def far_off(t, url):
+    """What is wrong with the way to a daemon elsewhere is said as that."""
+    mine = dict(os.environ)
+    del os.environ["DURWARD_CA"]
+
+    async def ask(*args, **kw):
+        await durward.AsyncDurward(*args, **kw).version()
+    for word, fn in (("", lambda *a, **kw: durward.Durward(*a, **kw).version()), ("async: ", lambda *a, **kw: asyncio.run(ask(*a, **kw)))):
+        e = refused(fn, url, retries=0)
+        kind(t, e, durward.Unavailable, "tls", word + "a CA that nobody knows")
+        t.has(str(e), "DURWARD_CA", word + "says what to do")
+        e = refused(fn, url.rsplit(":", 1)[0] + ":1", retries=0)
+        kind(t, e, durward.Unavailable, "no_daemon", word + "nobody at that port")
+        t.has(str(e), "controller: {https: ADDRESS:PORT}", word + "says where to look")
+    try:
+        durward.Durward(url, ca=t.path("none.pem"))
+        t.ok(False, "a CA's file that is not there")
+    except ValueError as e:
+        t.has(str(e), "cannot be read from " + t.path("none.pem"), "a CA's file that is not there")
+    os.environ.update(mine)
 
 
 def identities(t, d, c):
@@ -601,6 +665,7 @@ def main(t):
     for part in (ports, kept, commands, interrupted, streaming, files):
         t.part(part, t, box)
     t.part(awaited, t, d.socket, box)
+    t.part(crowded, t, d.socket, box)
     t.part(published, t, c)
     t.part(archives, t, c, box)
     t.part(repeated, t, d.socket)
@@ -608,6 +673,7 @@ def main(t):
     os.environ.update(access())
     far = durward.Durward()
     t.eq(str(far.socket), url, "the same by the API over TLS, with a token, as the environment says")
+    t.part(far_off, t, url)
     again = far.get(box.id)
     for part in (ports, streaming):
         t.part(part, t, again)

@@ -46,12 +46,12 @@ const HINTS = new Map([
   ["not_running", "resume it (resume(), `durward sandbox resume`), or create another"],
   ["conflict", "choose another name, or other labels"],
   ["create_failed", "the daemon's log says more"],
-  ["limit", "delete sandboxes that are not needed"],
+  ["limit", "end what is not needed, or try again later"],
   ["forbidden", "run as the daemon's user"],
   ["too_large", "use smaller pieces"],
   ["token", "make one with `durward token create` where the daemon runs"],
   ["scope", "make one with that scope: `durward token create --scope …`"],
-  ["unsupported", "see `durward status`"],
+  ["unsupported", "`durward doctor` says what this host can"],
 ]);
 
 const KINDS = new Map<string, typeof DurwardError>([
@@ -85,6 +85,12 @@ export function refusal(status: number, body: Uint8Array, ofFile = true): Durwar
   return new kind(`${message} (${code})${hint ? `: ${hint}` : ""}`, code, status);
 }
 
+/** Of certificates, as Node names them. */
+const UNTRUSTED = new Set([
+  "SELF_SIGNED_CERT_IN_CHAIN", "DEPTH_ZERO_SELF_SIGNED_CERT", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID", "CERT_SIGNATURE_FAILURE", "ERR_TLS_CERT_ALTNAME_INVALID",
+]);
+
 /** The error for a socket that cannot be used. */
 export function unreachable(path: string, cause: unknown): Unavailable {
   const e = cause as NodeJS.ErrnoException;
@@ -93,6 +99,12 @@ export function unreachable(path: string, cause: unknown): Unavailable {
     return made(
       `${path} belongs to another user's daemon: run as that user, or start your own with ` +
         "`durward serve`", "permission");
+  if (UNTRUSTED.has(e.code ?? ""))
+    return made(`${path}: ${e.message}: give ca, or set DURWARD_CA, the file of the daemon's CA (\`durward ca export\`)`, "tls");
+  if (path.startsWith("https://") && ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"].includes(e.code ?? ""))
+    return made(
+      `no Durward daemon answers at ${path} (${e.code}): its configuration says where, ` +
+        "`controller: {https: ADDRESS:PORT}`", "no_daemon");
   if (e.code === "ENOENT" || e.code === "ECONNREFUSED")
     return made(
       `no Durward daemon answers at ${path}: start one with \`durward serve\`, or set ` +

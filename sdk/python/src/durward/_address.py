@@ -70,6 +70,10 @@ def _remote(url: str, token: str | None, ca: str | os.PathLike[str] | None) -> W
     where = Where(url.rstrip("/"))
     where.token = token if token is not None else _token()
     where.ca = os.fspath(ca) if ca is not None else os.environ.get("DURWARD_CA", "")
+    try:
+        where.tls()
+    except OSError as e:
+        raise ValueError("the daemon's CA cannot be read from %s: %s" % (where.ca, e.strerror)) from e
     if not where.token or any(not (c.isascii() and (c.isalnum() or c in "-._~")) for c in where.token):
         raise ValueError("that is no token")
     return where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -365,17 +366,24 @@ def delete(sid: str) -> Call[None]:
 
 # ---- commands ----
 
-def exec_body(command: str | Sequence[str], cwd: str | None, env: Mapping[str, str] | None,
-              timeout: int | None, stdin: bytes | None, split: bool,
+def octets(data: bytes | str) -> bytes:
+    """Text is UTF-8, whatever http.client would make of it."""
+    if isinstance(data, str):
+        return data.encode()
+    return data if isinstance(data, bytes) else bytes(memoryview(data))
+
+
+def exec_body(command: str | Sequence[str], cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None,
+              timeout: int | None, stdin: bytes | str | None, split: bool,
               max_output: int | None) -> dict[str, Any]:
-    wish = _given(id="sdk-" + secrets.token_hex(8), cwd=cwd, env=dict(env) if env else None,
+    wish = _given(id="sdk-" + secrets.token_hex(8), cwd=None if cwd is None else os.fspath(cwd), env=dict(env) if env else None,
                   timeout=timeout, max_output=max_output, split=split or None)
     if isinstance(command, str):
         wish["command"] = command
     else:
         wish["argv"] = list(command)
     if stdin is not None:
-        wish["stdin"], wish["stdin_encoding"] = base64.b64encode(stdin).decode(), "base64"
+        wish["stdin"], wish["stdin_encoding"] = base64.b64encode(octets(stdin)).decode(), "base64"
     return wish
 
 
@@ -453,7 +461,8 @@ def read_file(sid: str, path: str) -> Call[bytes]:
     return Call("GET", _of(sid, "/files", path=path), _bytes)
 
 
-def write_file(sid: str, path: str, data: bytes, mode: int | None, if_version: str | None = None) -> Call[None]:
+def write_file(sid: str, path: str, data: bytes | str, mode: int | None, if_version: str | None = None) -> Call[None]:
+    data = octets(data)
     if len(data) > FILE_MAX:  # the daemon would end the connection in the middle of it
         raise FileError("%s: %d bytes; a file may have %d: use smaller pieces"
                         % (path, len(data), FILE_MAX), "too_large")

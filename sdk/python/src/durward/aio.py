@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import http.client
 import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -46,8 +47,25 @@ async def _connect(where: Where) -> tuple[asyncio.StreamReader, asyncio.StreamWr
         host, port = where.endpoint
         opening = asyncio.open_connection(host, port, ssl=where.tls(), limit=HEAD_MAX)
     else:
-        opening = asyncio.open_unix_connection(where, limit=HEAD_MAX)
+        opening = _connect_unix(where)
     return await asyncio.wait_for(opening, CONNECT_SECONDS)
+
+
+async def _connect_unix(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A unix socket's queue that is full is EAGAIN, which asyncio takes for a connection that is being made."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        s.setblocking(False)
+        while True:
+            try:
+                s.connect(path)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(0.01)
+        return await asyncio.open_unix_connection(sock=s, limit=HEAD_MAX)
+    except BaseException:
+        s.close()
+        raise
 
 
 class _Exchange:
@@ -564,9 +582,9 @@ class AsyncSandbox:
         """As Sandbox.revoke_previews."""
         await self.client._do(_calls.revoke_previews(self.id, service))
 
-    async def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
+    async def exec(self, command: str | Sequence[str], *, cwd: str | os.PathLike[str] | None = None,
                    env: Mapping[str, str] | None = None, timeout: int | None = None,
-                   stdin: bytes | None = None, split: bool = False,
+                   stdin: bytes | str | None = None, split: bool = False,
                    max_output: int | None = None) -> ExecResult:
         """As Sandbox.exec; cancelling the task kills the command."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
@@ -577,9 +595,9 @@ class AsyncSandbox:
                 await asyncio.shield(self.client._do(_calls.kill(self.id, wish)))
             raise
 
-    async def stream(self, command: str | Sequence[str], *, cwd: str | None = None,
+    async def stream(self, command: str | Sequence[str], *, cwd: str | os.PathLike[str] | None = None,
                      env: Mapping[str, str] | None = None, timeout: int | None = None,
-                     stdin: bytes | None = None, split: bool = False,
+                     stdin: bytes | str | None = None, split: bool = False,
                      max_output: int | None = None) -> AsyncIterator[ExecOutput | ExecResult]:
         """As Sandbox.stream. Leaving the loop early kills the command when the iterator is closed
         (aclose(), or contextlib.aclosing)."""
@@ -588,9 +606,9 @@ class AsyncSandbox:
             async for piece in pieces:
                 yield piece
 
-    async def start(self, command: str | Sequence[str], *, cwd: str | None = None,
+    async def start(self, command: str | Sequence[str], *, cwd: str | os.PathLike[str] | None = None,
                     env: Mapping[str, str] | None = None, timeout: int | None = 0,
-                    stdin: bytes | None = None, split: bool = False, tty: bool = False) -> RunningExec:
+                    stdin: bytes | str | None = None, split: bool = False, tty: bool = False) -> RunningExec:
         """As Sandbox.start."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, None)
         return await self.client._do(_calls.start(self.id, dict(wish, tty=True) if tty else wish))
@@ -640,7 +658,7 @@ class AsyncSandbox:
         """All of a file. FileError: file_not_found, is_directory, permission_denied, too_large (over 64 MiB)."""
         return await self.client._do(_calls.read_file(self.id, path))
 
-    async def write(self, path: str, data: bytes, mode: int | None = None, if_version: str | None = None) -> None:
+    async def write(self, path: str, data: bytes | str, mode: int | None = None, if_version: str | None = None) -> None:
         """64 MiB at most; parents are made. mode: of a file that is made (default 0644). if_version: only over this
         version (FileEntry.version), or, "none", where nothing is, and whole or not at all; else `changed`."""
         await self.client._do(_calls.write_file(self.id, path, data, mode, if_version))
@@ -658,7 +676,7 @@ class AsyncSandbox:
         """At most 16384 entries. FileError: file_not_found, not_directory."""
         return (await self.client._do(_calls.list_files(self.id, path)))[0]
 
-    async def upload(self, files: Iterable[tuple[str, bytes]]) -> list[FileResult]:
+    async def upload(self, files: Iterable[tuple[str, bytes | str]]) -> list[FileResult]:
         """One result for each file, in order; what goes wrong with one is in its result. Parents are made."""
         return [await _one(self.write(path, data), path) for path, data in files]
 

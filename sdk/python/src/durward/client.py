@@ -542,9 +542,9 @@ class Sandbox:
         """End what preview() gave out for a service, or for all: links, tokens, cookies, and connections that are open."""
         self.client._do(_calls.revoke_previews(self.id, service))
 
-    def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
+    def exec(self, command: str | Sequence[str], *, cwd: str | os.PathLike[str] | None = None,
              env: Mapping[str, str] | None = None, timeout: int | None = None,
-             stdin: bytes | None = None, split: bool = False,
+             stdin: bytes | str | None = None, split: bool = False,
              max_output: int | None = None) -> ExecResult:
         """Run a command to its end: a string by /bin/sh -c, a list as it is. timeout: seconds, then
         it is killed and the exit code is 124 (default 1800; 0: none). max_output: bytes kept (default
@@ -558,18 +558,18 @@ class Sandbox:
                 self.client._do(_calls.kill(self.id, wish))
             raise
 
-    def stream(self, command: str | Sequence[str], *, cwd: str | None = None,
+    def stream(self, command: str | Sequence[str], *, cwd: str | os.PathLike[str] | None = None,
                env: Mapping[str, str] | None = None, timeout: int | None = None,
-               stdin: bytes | None = None, split: bool = False,
+               stdin: bytes | str | None = None, split: bool = False,
                max_output: int | None = None) -> Iterator[ExecOutput | ExecResult]:
         """Pieces of output as they come; the ExecResult, without output, is the last. Closing the
         iterator kills the command."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
         return self._pieces(_calls.stream(self.id, wish))
 
-    def start(self, command: str | Sequence[str], *, cwd: str | None = None,
+    def start(self, command: str | Sequence[str], *, cwd: str | os.PathLike[str] | None = None,
               env: Mapping[str, str] | None = None, timeout: int | None = 0,
-              stdin: bytes | None = None, split: bool = False, tty: bool = False) -> RunningExec:
+              stdin: bytes | str | None = None, split: bool = False, tty: bool = False) -> RunningExec:
         """Start a command that outlives this client (but not the daemon); `attach` comes to it, `cancel` ends it.
         At most 16 of them in a sandbox."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, None)
@@ -618,7 +618,7 @@ class Sandbox:
         """All of a file. FileError: file_not_found, is_directory, permission_denied, too_large (over 64 MiB)."""
         return self.client._do(_calls.read_file(self.id, path))
 
-    def write(self, path: str, data: bytes, mode: int | None = None, if_version: str | None = None) -> None:
+    def write(self, path: str, data: bytes | str, mode: int | None = None, if_version: str | None = None) -> None:
         """64 MiB at most; parents are made. mode: of a file that is made (default 0644). if_version: only over this
         version (FileEntry.version), or, "none", where nothing is, and whole or not at all; else `changed`."""
         self.client._do(_calls.write_file(self.id, path, data, mode, if_version))
@@ -636,7 +636,7 @@ class Sandbox:
         """At most 16384 entries. FileError: file_not_found, not_directory."""
         return self.client._do(_calls.list_files(self.id, path))[0]
 
-    def upload(self, files: Iterable[tuple[str, bytes]]) -> list[FileResult]:
+    def upload(self, files: Iterable[tuple[str, bytes | str]]) -> list[FileResult]:
         """One result for each file, in order; what goes wrong with one is in its result. Parents are made."""
         return [_one(lambda: self.write(path, data), path) for path, data in files]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import json
+import ssl
 
 
 class DurwardError(Exception):
@@ -59,12 +60,12 @@ _HINTS = {
     "not_running": "resume it (resume(), `durward sandbox resume`), or create another",
     "conflict": "choose another name, or other labels",
     "create_failed": "the daemon's log says more",
-    "limit": "delete sandboxes that are not needed",
+    "limit": "end what is not needed, or try again later",
     "forbidden": "run as the daemon's user",
     "too_large": "use smaller pieces",
     "token": "make one with `durward token create` where the daemon runs",
     "scope": "make one with that scope: `durward token create --scope …`",
-    "unsupported": "see `durward status`",
+    "unsupported": "`durward doctor` says what this host can",
 }
 _TYPES: dict[str, type[DurwardError]] = {
     "sandbox_not_found": NotFound, "not_found": NotFound, "snapshot_not_found": NotFound, "conflict": Conflict,
@@ -96,6 +97,12 @@ def unreachable(path: str, error: OSError) -> Unavailable:
     """The exception for a socket that cannot be used."""
     if isinstance(error, TimeoutError):
         return Unavailable("the Durward daemon at %s did not answer in time" % path, "timeout")
+    if isinstance(error, ssl.SSLError):  # its errno is none of the system's
+        why = getattr(error, "verify_message", "") or error.reason or str(error)
+        return Unavailable("%s: %s: give ca=, or set DURWARD_CA, the file of the daemon's CA (`durward ca export`)" % (path, why), "tls")
+    if path.startswith("https://") and error.errno in (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return Unavailable("no Durward daemon answers at %s (%s): its configuration says where, `controller: {https: ADDRESS:PORT}`"
+                           % (path, error.strerror), "no_daemon")
     if error.errno in (errno.EACCES, errno.EPERM):
         return Unavailable("%s belongs to another user's daemon: run as that user, or start your own "
                            "with `durward serve`" % path, "permission")

@@ -370,6 +370,11 @@ behaviour("no daemon: one line that says what to do", async () => {
   assert.throws(() => new durward.Durward("http://127.0.0.1:8443"), { name: "TypeError", message: /unix socket or https only/ });
   for (const bad of ["https://durward.example/v1", "relative.sock"])
     assert.throws(() => new durward.Durward(bad), { name: "TypeError", message: /^[^\n]+$/ });
+  const far = process.env.DURWARD_URL; // in the second run
+  if (!far) return;
+  assert.match(await refused(new durward.Durward(far, { token: "x.y", ca: "", retries: 0 }).version(), "Unavailable", "tls"), /DURWARD_CA/);
+  const nobody = new durward.Durward(far.replace(/:\d+$/, ":1"), { token: "x.y", retries: 0 });
+  assert.match(await refused(nobody.version(), "Unavailable", "no_daemon"), /controller: \{https: ADDRESS:PORT\}/);
 });
 behaviour("backend: fromId, getOrCreate and threads find the same sandbox", async () => {
   const a = await threadSandbox("t-1", { policy: "p" });

@@ -53,8 +53,8 @@ static const char *log_of(struct verify_anchor *a, struct slice before)
     while (before.n && before.p[before.n - 1] == ' ')
         before.n--;
     size_t n = 0;
-    while (n < before.n && (ascii_is_alnum(before.p[before.n - 1 - n]) ||
-                            before.p[before.n - 1 - n] == '-'))
+    while (n < before.n &&
+           (ascii_is_alnum(before.p[before.n - 1 - n]) || before.p[before.n - 1 - n] == '-'))
         n++;
     struct slice word = {before.p + before.n - n, n};
     if (n >= LOG_NAME_MAX || !slice_starts(word, run))

@@ -65,7 +65,7 @@ static void as_text(const char *dir, const struct verify_result *v)
 /* All logs of an audit directory together. */
 struct verify_totals {
     struct verify_anchor *anchor; /* NULL: none */
-    json_t *list; /* NULL: as text */
+    json_t *list;                 /* NULL: as text */
     size_t logs, broken;
     uint64_t records, files, checkpoints, not_signed, bytes;
     struct out_progress progress;

@@ -38,7 +38,7 @@ bool api_sees_policy(const struct api *a, const char *policy)
 
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s)
 {
-    return a->bearer == NULL || bearer_sees(a->bearer, s->layer.policy, NULL);
+    return a->bearer == NULL || bearer_sees(a->bearer, s->layer.policy, s->labels);
 }
 
 /* Of a label that both name, the token's value is the one that its sandboxes have. */

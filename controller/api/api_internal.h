@@ -57,6 +57,9 @@ extern const char api_document[]; /* doc/openapi.json */
 /* Sends and takes the reference. */
 void api_reply(struct evhttp_request *req, int status, json_t *v);
 void api_refuse(struct evhttp_request *req, int status, const char *code, const char *message);
+/* What frames a request and says whose it is stands there once. Else it is answered, and the
+ * connection ends. Of each listener the first question. */
+bool api_head_clear(struct evhttp_request *req);
 void api_send(struct evhttp_request *req, int status, const char *type, const void *p, size_t n);
 void api_no_content(struct evhttp_request *req); /* 204 */
 /* ERR_PARSE 400 bad_request, ERR_UNREADY 409 not_running, ERR_DENIED 409 conflict, ERR_LIMIT 413

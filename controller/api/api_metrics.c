@@ -284,6 +284,8 @@ static void on_request(struct evhttp_request *req, void *arg)
     const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
     struct evkeyvalq *in = evhttp_request_get_input_headers(req);
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
+    if (!api_head_clear(req))
+        return;
     if (path == NULL || (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD))
         answer_text(req, 405, "GET only\n");
     else if (evhttp_find_header(in, "Origin") || evhttp_find_header(in, "Sec-Fetch-Mode"))

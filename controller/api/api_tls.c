@@ -362,6 +362,8 @@ static void on_request(struct evhttp_request *req, void *arg)
     struct tls_listener *d = arg;
     struct evhttp_connection *conn = evhttp_request_get_connection(req);
     struct tls_client *k = conn ? tls_client_of(d, evhttp_connection_get_bufferevent(conn)) : NULL;
+    if (!api_head_clear(req))
+        return;
     if (k == NULL)
         api_refuse(req, 403, "forbidden", "TLS only");
     else if (!from_a_client(d, req))

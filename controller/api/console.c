@@ -165,6 +165,8 @@ static void on_request(struct evhttp_request *req, void *arg)
     const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
     guard(req);
+    if (!api_head_clear(req))
+        return;
     if (path == NULL || !from_its_page(req))
         api_refuse(req, 403, "forbidden", "this is for its own page on this host");
     else if (method == EVHTTP_REQ_GET && send_asset(req, path))

@@ -104,6 +104,6 @@ int microvm_find(struct microvm_program *ret, struct err *err)
         return 0;
     return err_set(err, ERR_UNREADY,
                    "no kernel for the guest can be read: install one, for instance with apt "
-                   "install linux-image-cloud-amd64, or as " OWN_KERNEL
-                   "/vmlinuz with " OWN_KERNEL "/modules");
+                   "install linux-image-cloud-amd64, or as " OWN_KERNEL "/vmlinuz with " OWN_KERNEL
+                   "/modules");
 }

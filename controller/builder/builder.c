@@ -229,9 +229,9 @@ static int prepare(struct builder *b, const struct plan *plan, struct err *err)
 {
     const struct backend *backend = backend_of(plan);
     if (backend->check(plan, err) < 0) /* what this host lacks, waiting does not bring */
-        return err->code == ERR_UNREADY ? err_wrap(err, "unsupported: backend: %s cannot run here",
-                                                   backend->name)
-                                        : -1;
+        return err->code == ERR_UNREADY
+                   ? err_wrap(err, "unsupported: backend: %s cannot run here", backend->name)
+                   : -1;
     if (load_init(b, err) < 0)
         return -1;
     bool nested = plan->sandbox_spec.limits.nested;

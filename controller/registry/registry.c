@@ -122,6 +122,10 @@ static const char *const steps[] = {
     "  PRIMARY KEY (kind, id));"
     "PRAGMA user_version=14;"
     "COMMIT;",
+    "BEGIN;"
+    "ALTER TABLE snapshot ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';"
+    "PRAGMA user_version=15;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -51,6 +51,7 @@ struct registry_sandbox {
 /* A snapshot of a local sandbox's files. Strings are the caller's. */
 struct registry_snapshot {
     const char *name, *sandbox, *policy, *image; /* image "": the host's */
+    const char *labels;                          /* JSON: of what it was taken of */
     int64_t created;
     int ready; /* 0: it is being made, or was when the controller died */
 };

@@ -35,12 +35,12 @@ int registry_snapshot_add(struct registry *r, const struct registry_snapshot *s,
 {
     sqlite3_stmt *q =
         with_texts(r,
-                   "INSERT INTO snapshot (name, sandbox, policy, image, created, ready)"
-                   " VALUES (?,?,?,?,?,?)",
-                   err, s->name, s->sandbox, s->policy, s->image, (char *)NULL);
+                   "INSERT INTO snapshot (name, sandbox, policy, image, labels, created, ready)"
+                   " VALUES (?,?,?,?,?,?,?)",
+                   err, s->name, s->sandbox, s->policy, s->image, s->labels, (char *)NULL);
     if (q) {
-        sqlite3_bind_int64(q, 5, s->created);
-        sqlite3_bind_int(q, 6, s->ready);
+        sqlite3_bind_int64(q, 6, s->created);
+        sqlite3_bind_int(q, 7, s->ready);
     }
     return finish(r, q, err);
 }
@@ -116,8 +116,9 @@ static int on_snapshot(void *arg, sqlite3_stmt *q, struct err *err)
                                   .policy = registry_text(q, 2),
                                   .image = registry_text(q, 3),
                                   .created = sqlite3_column_int64(q, 4),
-                                  .ready = sqlite3_column_int(q, 5)};
-    if (!s.name || !s.sandbox || !s.policy || !s.image)
+                                  .ready = sqlite3_column_int(q, 5),
+                                  .labels = registry_text(q, 6)};
+    if (!s.name || !s.sandbox || !s.policy || !s.image || !s.labels)
         return err_set(err, ERR_PARSE, "the registry holds a damaged snapshot");
     return each->fn(each->arg, &s);
 }
@@ -127,7 +128,7 @@ int registry_snapshot_each(struct registry *r,
                            struct err *err)
 {
     sqlite3_stmt *q = registry_prepare(r,
-                                       "SELECT name, sandbox, policy, image, created, ready"
+                                       "SELECT name, sandbox, policy, image, created, ready, labels"
                                        " FROM snapshot ORDER BY rowid",
                                        err);
     struct each_snapshot each = {fn, arg};

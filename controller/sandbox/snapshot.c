@@ -2,6 +2,7 @@
 #include "snapshot.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,11 @@ static int forget(const struct named_layer *l, struct err *err)
     return registry_snapshot_delete(l->controller->registry, l->name, err);
 }
 
+static void release(struct named_layer *l)
+{
+    json_decref(of(l)->labels);
+}
+
 static const struct named_layer_kind kind = {
     .noun = "snapshot",
     .size = sizeof(struct snapshot),
@@ -59,6 +65,7 @@ static const struct named_layer_kind kind = {
     .note = note,
     .going = going,
     .forget = forget,
+    .release = release,
 };
 
 struct snapshot *snapshot_find(struct controller *c, const char *name)
@@ -80,20 +87,27 @@ static struct registry_snapshot row_of(const struct snapshot *s, bool ready)
 static int add_row(struct snapshot *s, struct err *err)
 {
     struct registry_snapshot row = row_of(s, false);
-    if (registry_snapshot_add(s->layer.controller->registry, &row, err) == 0)
-        return 0;
-    named_layer_free(&s->layer);
-    return -1;
+    char *labels = json_dumps(s->labels, JSON_COMPACT);
+    row.labels = labels;
+    int r = labels ? registry_snapshot_add(s->layer.controller->registry, &row, err)
+                   : err_set(err, ERR_INTERNAL, "out of memory");
+    free(labels);
+    if (r < 0)
+        named_layer_free(&s->layer);
+    return r;
 }
 
+/* labels are taken. */
 static struct snapshot *blank(struct controller *c, const char *name, const char *policy,
-                              struct err *err)
+                              json_t *labels, struct err *err)
 {
-    struct named_layer *l = named_layer_new(c, &c->snapshots, &kind, name, policy);
+    struct named_layer *l = labels ? named_layer_new(c, &c->snapshots, &kind, name, policy) : NULL;
     if (l == NULL) {
+        json_decref(labels);
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;
     }
+    of(l)->labels = labels;
     l->created = (int64_t)time(NULL);
     return of(l);
 }
@@ -141,8 +155,9 @@ static void on_imported(void *arg, enum layer_result result, const char *text)
 struct snapshot *snapshot_import(struct controller *c, const char *name, int fd, struct err *err)
 {
     struct layer_stream stream = {fd, c->owner_uid, c->owner_gid, ""};
-    struct snapshot *s =
-        named_layer_may_be(&c->snapshots, &kind, name, err) == 0 ? blank(c, name, "", err) : NULL;
+    struct snapshot *s = named_layer_may_be(&c->snapshots, &kind, name, err) == 0
+                             ? blank(c, name, "", json_object(), err)
+                             : NULL;
     if (s == NULL || add_row(s, err) < 0) {
         close(fd);
         return NULL;
@@ -172,7 +187,7 @@ struct snapshot *snapshot_new(struct managed_sandbox *r, const char *name, struc
     if (named_layer_may_be(&c->snapshots, &kind, name, err) < 0 ||
         managed_sandbox_has_files(r, err) < 0)
         return NULL;
-    struct snapshot *s = blank(c, name, r->policy, err);
+    struct snapshot *s = blank(c, name, r->policy, json_deep_copy(r->labels), err);
     if (s == NULL)
         return NULL;
     snprintf(s->image, sizeof s->image, "%.64s", r->image);
@@ -189,7 +204,12 @@ static int load_row(void *arg, const struct registry_snapshot *row)
 {
     struct controller *c = arg;
     struct err err = {0};
-    struct snapshot *s = blank(c, row->name, row->policy, &err);
+    json_t *labels = json_loads(row->labels, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(labels)) { /* else tokens with labels would not see it */
+        json_decref(labels);
+        return -1;
+    }
+    struct snapshot *s = blank(c, row->name, row->policy, labels, &err);
     if (s == NULL)
         return -1;
     snprintf(s->image, sizeof s->image, "%.64s", row->image);

@@ -11,6 +11,7 @@ struct snapshot {
     struct named_layer layer;              /* policy: of what it was taken of */
     char image[SANDBOX_SPEC_NAME_MAX + 1]; /* "": the host's /usr */
     char sandbox[SANDBOX_ID_MAX + 1];      /* what it was taken of */
+    json_t *labels;                        /* as that had them; of an imported one none */
 };
 
 /* Rows of the registry: what was being made is removed. Before the first message. */

@@ -126,7 +126,8 @@ static const struct key audit_keys[] = {
         "standard input (environment as of a secret's command), `syslog: true` sends it to "
         "/dev/log (authpriv.notice; `syslog: PATH` to another socket), `https: URL` (or `{ url, to "
         "}`, as `webhook` below) gets it by POST; one or several. A checkpoint "
-        "is made each minute and at the end; of the one at the end `https` gets no copy. Before the "
+        "is made each minute and at the end; of the one at the end `https` gets no copy. Before "
+        "the "
         "checkpoint of a `durward run` stand its log's name and a blank (not with `https`, which "
         "gets one JSON object)"),
     KEY("rotate", OWN, "64 MiB, no age, zstd",

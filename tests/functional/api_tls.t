@@ -211,6 +211,71 @@ def volumes(t, p):
         p.c.ask("DELETE", vol + "/" + v["name"])
 
 
+def up(remote):
+    try:
+        return remote.said("GET", BASE)[0] == 200
+    except OSError:
+        return False
+
+
+def ambiguous(t, p):
+    """Heads that two readers would not read alike: one refusal, and the connection ends before what would be a request."""
+    box, token = p.c.create(policy="coder")["id"], "Authorization: Bearer %s\r\n" % p.token("admin")["token"]
+    hidden = "DELETE %s/%s HTTP/1.1\r\nHost: %%s\r\n%%s\r\n" % (BASE, box)
+    cases = {"two lengths": "Content-Length: 2\r\nContent-Length: %d\r\n", "a length with a sign": "Content-Length: +%d\r\n",
+             "another encoding": "Transfer-Encoding: identity\r\n", "two encodings": "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n",
+             "length and encoding": "Transfer-Encoding: chunked\r\nContent-Length: %d\r\n", "two hosts": "Host: evil.example\r\nContent-Length: 2\r\n",
+             "two tokens": "Authorization: Bearer x\r\nContent-Length: 2\r\n"}
+    context = ssl.create_default_context(cafile=p.ca)
+    for where in ("socket", "TLS"):
+        name = "durward" if where == "socket" else "127.0.0.1"
+        for what, fields in cases.items():
+            if where == "socket":
+                s = socket.socket(socket.AF_UNIX)
+                s.connect(p.s.d.socket)
+            else:
+                s = context.wrap_socket(socket.create_connection(("127.0.0.1", p.port)), server_hostname=name)
+            second = hidden % (name, token)
+            body = "" if "identity" in fields else "{}" if "%d" not in fields or "Content-Length: 2" in fields else "{}" + second
+            head = "POST /v1/explain HTTP/1.1\r\nHost: %s\r\n%s%s\r\n" % (name, token, fields % len(body) if "%d" in fields else fields)
+            with s:
+                s.settimeout(3)
+                s.sendall((head + body + ("" if second in body else second)).encode())
+                got = b""
+                try:
+                    while more := s.recv(65536):
+                        got += more
+                except OSError:
+                    pass  # what it did not read of ours; or it stays open
+            t.ok(got.startswith(b"HTTP/1.1 400 ") and got.count(b"HTTP/1.1 ") == 1, "%s: %s" % (where, what), got)
+    t.eq(p.c.show(box)["state"], "running", "none of them did anything")
+    p.c.delete(box)
+
+
+def snapshots(t, p):
+    """Of which sandboxes a token sees snapshots: of those that it sees, as they were labelled."""
+    at = "/v1/snapshots"
+    mine, theirs = (p.remote("read", "sandboxes", "exec", policies=["coder"], labels={"team": x}) for x in "ab")
+    box, foreign = (c.ask("POST", BASE, {})["id"] for c in (mine, theirs))
+    for c, i, name in ((mine, box, "mine"), (theirs, foreign, "theirs")):
+        if c.said("POST", at, {"sandbox": i, "name": name})[0] == 501:
+            t.skip("snapshots that a token sees", "files are not kept here")
+            return
+    t.eq([s["name"] for s in mine.ask("GET", at)["snapshots"]], ["mine"], "a token for a label sees the snapshots of its sandboxes only")
+    for _ in range(2):
+        t.eq(mine.said("POST", BASE, {"snapshot": "mine"})[0], 201, "and makes sandboxes of them")
+        t.eq({mine.said(*x) for x in (("GET", at + "/theirs"), ("POST", at + "/theirs/export", {}), ("POST", BASE, {"snapshot": "theirs"}),
+                                      ("POST", BASE + "/%s/restore" % box, {"snapshot": "theirs"}))},
+             {(404, "snapshot_not_found")}, "others do not exist for it")
+        t.eq((mine.said("DELETE", at + "/theirs"), mine.said("POST", at, {"sandbox": box, "name": "theirs", "get_or_create": True})),
+             ((204, None), (409, "conflict")), "it removes and takes none")
+        os.kill(next(x for x, role in p.s.d.roles() if role == "controller"), signal.SIGKILL)  # the next one reads the rows
+        tap.wait_for(lambda: up(mine), 10, 0.1)
+    mine.ask("DELETE", at + "/mine")
+    t.eq([s["name"] for s in p.c.ask("GET", at)["snapshots"]], ["theirs"], "it removes its own")
+    p.c.ask("DELETE", at + "/theirs")
+
+
 def narrow(t, p):
     mine = p.remote("read", "sandboxes", "exec", policies=["coder"], labels={"team": "a"})
     theirs = p.c.create(policy="coder", labels={"team": "b"})["id"]
@@ -427,7 +492,9 @@ def main(t):
     t.part(unreachable, t, p, inside, twin)
     c.delete(c.first(policy="coder"))
     t.part(scopes, t, p)
+    t.part(ambiguous, t, p)
     t.part(narrow, t, p)
+    t.part(snapshots, t, p)
     t.part(many, t, p)
     t.part(volumes, t, p)
     t.part(published, t, p, inside, open_port)
@@ -445,4 +512,4 @@ def main(t):
     silent.close()
 
 
-tap.run(main, timeout=120)
+tap.run(main, timeout=180)

@@ -292,8 +292,10 @@ static void test_anchor_names(void)
     live(dir, 2);
     anchors[strcspn(anchors, "\n")] = 0;
     static const char *const before[] = {
-        "run-b ", "", "run-a ", "Nov 30 host durward[1]: checkpoint ", "run-b  ",
-        "Nov 30 host durward[1]: checkpoint run-a ", "host run-c: ", "xrun-d "};
+        "run-b ",       "",
+        "run-a ",       "Nov 30 host durward[1]: checkpoint ",
+        "run-b  ",      "Nov 30 host durward[1]: checkpoint run-a ",
+        "host run-c: ", "xrun-d "};
     for (size_t i = 0; i < ARRAY_LEN(before); i++)
         n += (size_t)snprintf(mixed + n, sizeof mixed - n, "%s%s\n", before[i], anchors);
     struct verify_anchor *a = anchor_of(dir, mixed, &err);

@@ -62,7 +62,7 @@ static void on_ended(void *arg, struct execution *e)
     uint32_t status = execution_truncated(e) ? EFBIG : execution_status(e);
     if (status != 0) {
         api_errno(status, &code);
-        add_result(b, code, status < 128 ? strerror((int)status) : "it was ended", NULL, false);
+        add_result(b, code, api_errno_text(status), NULL, false);
     } else if (strcmp(op, "read") == 0) {
         add_read(b, execution_output(e, 1));
     } else {

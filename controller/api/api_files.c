@@ -42,14 +42,20 @@ int api_errno(uint32_t e, const char **code)
     return 503;
 }
 
+const char *api_errno_text(uint32_t e)
+{
+    if (e == ESTALE)
+        return "it has another version by now";
+    if (e == EINVAL)
+        return "it is no regular file (or its name is none): a device or a FIFO has no end";
+    return e < 128 ? strerror((int)e) : "it was ended";
+}
+
 void api_refuse_errno(struct evhttp_request *req, uint32_t e)
 {
     const char *code;
     int status = api_errno(e, &code);
-    api_refuse(req, status, code,
-               e == ESTALE ? "it has another version by now"
-               : e < 128   ? strerror((int)e)
-                           : "it was ended");
+    api_refuse(req, status, code, api_errno_text(e));
 }
 
 /* `path` of the query; answers itself when it is not fine. */

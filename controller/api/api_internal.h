@@ -68,6 +68,7 @@ void api_refuse_err(struct evhttp_request *req, const struct err *err);
 /* An errno of a file operation, as status and constant code. */
 int api_errno(uint32_t e, const char **code);
 void api_refuse_errno(struct evhttp_request *req, uint32_t e);
+const char *api_errno_text(uint32_t e);
 /* A question to the parent, answered in order; 503 when it cannot be asked. */
 void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type);
 struct evhttp_request *api_first_waiting(struct api_waits *q); /* taken off; NULL: none */

@@ -197,6 +197,20 @@ def parallel(t, c, box):
     t.ok(not wrong, "8 writers and readers at once")
 
 
+def irregular(t, c, box):
+    """What has no end is neither read nor written, and that is said."""
+    c.sh(box, "mkfifo pipe")
+    for path in (W + "pipe", "/dev/zero"):
+        said = []
+        try:
+            c.read(box, path)
+        except api.Refused as e:
+            said.append(str(e))
+        batch = c.ask("POST", "/v1/sandboxes/%s/files/batch" % box, {"operations": [{"op": "read", "path": path}]})
+        said.append(batch["results"][0]["error"]["message"])
+        t.ok(len(said) == 2 and all("no regular file" in x for x in said), "no regular file: " + path, *said)
+
+
 def copying(t, d, c, box):
     env = {"DURWARD_SOCKET": d.socket}
     cp = lambda *a: d.command("sandbox", "cp", *a, env=env)  # noqa: E731
@@ -254,6 +268,7 @@ def main(t):
     for part in (plain, errors, batches, archives, parallel):
         t.part(part, t, c, box)
     t.part(hostile, t, d, c, box)
+    t.part(irregular, t, c, box)
     t.part(copying, t, d, c, box)
     recorded(t, d, c, box)
     c.close()

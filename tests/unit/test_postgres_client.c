@@ -58,7 +58,8 @@ static bool told(struct slice said, char *ret, size_t size)
     postgres_client_new(&clients, &at, fds[1]);
     for (int i = 0; i < 20; i++)
         event_base_loop(base, EVLOOP_NONBLOCK);
-    bool here = clients.n_clients > 0;
+    bool here =
+        !LIST_EMPTY(&clients.clients); /* n_clients counts who only waits for its end, too */
     while (have < size - 1 && (n = read(fds[0], ret + have, size - 1 - have)) > 0)
         have += (size_t)n;
     for (size_t i = 0; i < have; i++)

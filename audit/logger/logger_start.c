@@ -39,7 +39,8 @@ static int open_dirs(struct logger *l, const char *subdir, struct err *err)
 {
     if (subdir[0] && !is_subdir_name(subdir))
         return err_set(err, ERR_PARSE, "\"%s\" is not a name for a run's audit directory", subdir);
-    l->dir = subdir[0] ? open_dir(l->base_dir, subdir, err) : fcntl(l->base_dir, F_DUPFD_CLOEXEC, 0);
+    l->dir =
+        subdir[0] ? open_dir(l->base_dir, subdir, err) : fcntl(l->base_dir, F_DUPFD_CLOEXEC, 0);
     if (l->dir < 0)
         return -1;
     l->lock = openat(l->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -192,21 +192,29 @@ int fleet_head_peek(struct slice line, char host[FLEET_LINE_NAME + 1], uint64_t 
     return get_number(cut(&line, ' '), number);
 }
 
-static struct slice signed_part(struct slice line)
+/* What is signed, and by which signature; -1: there is none as it has to be written. */
+static int take_apart(struct slice line, struct slice *text, unsigned char sig[SIGNATURE_SIZE])
 {
-    size_t hex = CHECKPOINT_SIGNATURE_HEX - 1;
-    bool right = line.n > hex + 1 && line.p[line.n - hex - 1] == ' ';
-    return (struct slice){line.p, right ? line.n - hex - 1 : 0};
+    char hex[CHECKPOINT_SIGNATURE_HEX];
+    size_t n = sizeof hex - 1;
+    if (line.n <= n + 1 || line.p[line.n - n - 1] != ' ')
+        return -1;
+    *text = (struct slice){line.p, line.n - n - 1};
+    memcpy(hex, line.p + line.n - n, n);
+    hex[n] = 0;
+    return checkpoint_signature_unhex(hex, sig);
 }
 
 int fleet_head_parse(struct slice line, struct fleet_head *ret)
 {
     struct buf again;
+    struct slice text;
+    unsigned char sig[SIGNATURE_SIZE];
     memset(ret, 0, sizeof *ret);
-    if (line.n > FLEET_LINE_MAX || get_fields(line, ret) < 0)
+    if (line.n > FLEET_LINE_MAX || get_fields(line, ret) < 0 || take_apart(line, &text, sig) < 0)
         return -1;
     buf_init(&again, FLEET_LINE_MAX);
-    bool same = put_signed(ret, &again) == 0 && slice_eq(buf_slice(&again), signed_part(line));
+    bool same = put_signed(ret, &again) == 0 && slice_eq(buf_slice(&again), text);
     buf_free(&again);
     return same ? chain_hash(line, ret->hash) : -1;
 }
@@ -214,11 +222,6 @@ int fleet_head_parse(struct slice line, struct fleet_head *ret)
 bool fleet_head_signed_by(struct slice line, const struct signing_key *key)
 {
     unsigned char sig[SIGNATURE_SIZE];
-    char hex[CHECKPOINT_SIGNATURE_HEX];
-    struct slice text = signed_part(line);
-    if (text.n == 0)
-        return false;
-    memcpy(hex, text.p + text.n + 1, sizeof hex - 1);
-    hex[sizeof hex - 1] = 0;
-    return checkpoint_signature_unhex(hex, sig) == 0 && signing_key_verify(key, text, sig);
+    struct slice text;
+    return take_apart(line, &text, sig) == 0 && signing_key_verify(key, text, sig);
 }

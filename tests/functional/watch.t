@@ -127,7 +127,7 @@ def refusals(t, c, sid):
     w.close()
     four = [Watch(c, sid) for _ in range(4)]
     t.ok(all(x.line() == {"type": "ready"} for x in four), "four may watch")
-    t.eq(ask(), (409, "not_running"), "a fifth may not")
+    t.eq(ask(), (503, "limit"), "a fifth may not")
     four.pop().close()
     t.ok(tap.wait_for(lambda: workers(c, sid) == 3, 10, 0.1), "one that leaves is gone inside, too")
     more = Watch(c, sid)

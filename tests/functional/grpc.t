@@ -111,7 +111,7 @@ def compressed(t, box, python, server, outputs):
     """Messages that the server packs could hide the secret from the search for it (attack C13)."""
     status, out, err = box.sh("%s %s/grpc_client.py %s reflect" % (python, durward.INSIDE, PACKED))
     outputs += [out, err]
-    t.eq(server.count("call"), 1, "a server that packs its messages was asked")
+    t.eq(tap.wait_for(lambda: server.count("call"), 10), 1, "a server that packs its messages was asked")
     t.ok(status != 0 and "UNAVAILABLE" in err and "cannot_scrub" in err, "and its reply is 502, of which gRPC shows the words",
          out, err)
 

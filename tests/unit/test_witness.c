@@ -159,6 +159,10 @@ static void test_one_writing(void)
         CU_ASSERT_TRUE(fleet_head_signed_by(slice_str(text), key[0]));
         CU_ASSERT_EQUAL(fleet_head_parse(slice_str(text), &h), -1);
     }
+    int n = snprintf(text, sizeof text, "%s", line); /* a signature is read with its line */
+    CU_ASSERT_EQUAL(fleet_head_parse(slice_str(text), &h), 0);
+    text[n - 1] = 'g';
+    CU_ASSERT_EQUAL(fleet_head_parse(slice_str(text), &h), -1);
     witness_free(w);
 }
 

@@ -259,3 +259,15 @@ int mounts_place(int root, const char *path, bool dir, struct err *err)
         at = next;
     }
 }
+
+int mounts_show(int root, const char *path, int from, bool dir, struct err *err)
+{
+    int at = mounts_place(root, path, dir, err);
+    int tree = at < 0 ? -1 : mounts_clone(from, true, err);
+    int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
+    if (at >= 0)
+        close(at);
+    if (tree >= 0)
+        close(tree);
+    return r;
+}

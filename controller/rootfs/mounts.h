@@ -38,5 +38,8 @@ int mounts_freeze(int fd, struct err *err);
 /* Walk path from root, without following links and without leaving it, making what is missing (a
  * directory, or with dir false an empty file as last component); an O_PATH descriptor. */
 int mounts_place(int root, const char *path, bool dir, struct err *err);
+/* Attach a readonly clone of what `from` names at that path, which is made as mounts_place does. 0,
+ * or -1 with err. */
+int mounts_show(int root, const char *path, int from, bool dir, struct err *err);
 
 #endif

@@ -53,19 +53,6 @@ static const char *const shown[] = {
     "/var/lib/libreoffice",
 };
 
-/* Mounts what `from` names at that path. */
-static int attach(int root, const char *path, int from, bool dir, struct err *err)
-{
-    int at = mounts_place(root, path, dir, err);
-    int tree = at < 0 ? -1 : mounts_clone(from, true, err);
-    int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
-    if (at >= 0)
-        close(at);
-    if (tree >= 0)
-        close(tree);
-    return r;
-}
-
 /* An entry of a directory that is shown by its entries: a link stays one. */
 static int show_entry(int root, const char *dir, int from, const char *name, struct err *err)
 {
@@ -84,7 +71,8 @@ static int show_entry(int root, const char *dir, int from, const char *name, str
     }
     int fd = openat(from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     bool is_dir = fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
-    int r = is_dir || (fd >= 0 && S_ISREG(st.st_mode)) ? attach(root, path, fd, is_dir, err) : 0;
+    int r =
+        is_dir || (fd >= 0 && S_ISREG(st.st_mode)) ? mounts_show(root, path, fd, is_dir, err) : 0;
     if (fd >= 0)
         close(fd);
     return r;
@@ -119,7 +107,7 @@ static int show(int root, const char *pattern, const char *path, struct buf *not
     if (fstat(from, &st) == 0 && S_ISDIR(st.st_mode))
         r = shown_note_logins(pattern, path, from, notes)
                 ? show_rest(root, pattern, path, from, err)
-                : attach(root, path, from, true, err);
+                : mounts_show(root, path, from, true, err);
     close(from);
     return r < 0 ? err_wrap(err, "%s", path) : 0;
 }

@@ -163,18 +163,6 @@ bool shown_note_logins(const char *pattern, const char *path, int from, struct b
     return any;
 }
 
-static int cover(int root, const char *path, int empty, struct err *err)
-{
-    int at = mounts_place(root, path, false, err);
-    int tree = at < 0 ? -1 : mounts_clone(empty, true, err);
-    int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
-    if (at >= 0)
-        close(at);
-    if (tree >= 0)
-        close(tree);
-    return r < 0 ? err_wrap(err, "cannot mask %s", path) : 0;
-}
-
 int shown_cover_logins(int root, int empty, struct buf *notes, struct err *err)
 {
     char real[PATH_MAX];
@@ -182,8 +170,8 @@ int shown_cover_logins(int root, int empty, struct buf *notes, struct err *err)
         if (realpath(in_usr[i], real) == NULL || strncmp(real, "/usr/", 5) != 0 ||
             !file_login(AT_FDCWD, real, false))
             continue;
-        if (cover(root, real, empty, err) < 0)
-            return -1;
+        if (mounts_show(root, real, empty, false, err) < 0)
+            return err_wrap(err, "cannot mask %s", real);
         (void)!buf_printf(notes, "masked: %s\n", real);
     }
     return 0;

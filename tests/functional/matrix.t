@@ -27,10 +27,13 @@ CLIENTS = {
     "openai-python": ("OpenAI's library for Python", {"ws": "not in the version tested"}),
     "openai-node": ("OpenAI's library for Node", {"h2": PLAIN}),
     "fetch": ("Node's fetch and WebSocket", {"h2": PLAIN}),
+    "bun": ("Bun's fetch and WebSocket", {"h2": PLAIN}),
+    "deno": ("Deno's fetch and WebSocket", {}),
     "go": ("Go net/http", {"ws": NO_WS}),
     "grpc-python": ("gRPC for Python", {c: "gRPC is HTTP/2" for c in ("h1", "sse", "ws")}),
     "grpc-go": ("gRPC for Go", {c: "gRPC is HTTP/2" for c in ("h1", "sse", "ws")}),
     "pip": ("pip", {"h2": PLAIN, "sse": NO_STREAM, "ws": NO_WS}),
+    "uv": ("uv", {"h2": "it says nowhere which it speaks", "sse": NO_STREAM, "ws": NO_WS}),
     "npm": ("npm", {"h2": PLAIN, "sse": NO_STREAM, "ws": NO_WS}),
     "java": ("Java's HttpClient", {}),
 }
@@ -102,7 +105,7 @@ class Origins:
             new = self.git.records()[before["git"]:]
             return bool(new) and all(x["auth"] == self.git.basic for x in new)
         if client in before:
-            o = {"gh": self.github, "pip": self.pypi, "npm": self.npm}[client]
+            o = {"gh": self.github, "pip": self.pypi, "uv": self.pypi, "npm": self.npm}[client]
             new = o.requests[before[client]:]
             return bool(new) and all(len(r.credentials()) == 1 and r.status < 300 for r in new)
         tap.wait_for(lambda: self.marked(mark), 3)
@@ -111,7 +114,7 @@ class Origins:
 
     def counts(self):
         return {"git": len(self.git.records()), "gh": len(self.github.requests),
-                "pip": len(self.pypi.requests), "npm": len(self.npm.requests)}
+                "pip": len(self.pypi.requests), "uv": len(self.pypi.requests), "npm": len(self.npm.requests)}
 
 
 class Runs:
@@ -167,9 +170,18 @@ class Runs:
         return self.program("%s/venv/bin/python %s/matrix.py %s %s" % (
             self.folder, durward.INSIDE, name, self.mark))
 
+    def script(self, runtime, name):
+        return self.program("%s %s/matrix.mjs %s %s %s/node_modules" %
+                            (runtime, durward.INSIDE, name, self.mark, self.folder))
+
     def node(self, name):
-        return self.program("node --no-warnings --experimental-websocket %s/matrix.mjs %s %s %s/node_modules"
-                            % (durward.INSIDE, name, self.mark, self.folder))
+        return self.script("node --no-warnings --experimental-websocket", name)
+
+    def bun(self):
+        return self.script(self.folder + "/node_modules/.bin/bun", "fetch")
+
+    def deno(self):
+        return self.script(self.folder + "/node_modules/.bin/deno run --quiet --allow-all", "fetch")
 
     def go(self):
         return self.program("%s/bin/matrixget %s" % (self.folder, self.mark))
@@ -178,12 +190,19 @@ class Runs:
         status, out, _ = self.sh("%s/bin/grpcclient grpc.example.com unary %s-h2" % (self.folder, self.mark))
         return {"h2": ["HTTP/2", json.loads(out).get("unary"), 0]} if status == 0 else {}
 
-    def pip(self):
+    def installed(self, install):
+        """What a Python module says that `install` is told to put into a folder."""
         _, out, _ = self.sh(
-            "rm -rf ~/pip; %s/venv/bin/python -m pip install -q --disable-pip-version-check --no-cache-dir "
-            "--no-input --index-url https://pypi.example.com/simple/ --target ~/pip %s && PYTHONPATH=~/pip "
-            "/usr/bin/python3 -c 'import acme_widget; print(acme_widget.ANSWER)'" % (self.folder, index.NAME))
+            "rm -rf ~/lib; %s/venv/bin/%s --index-url https://pypi.example.com/simple/ --target ~/lib %s && "
+            "PYTHONPATH=~/lib /usr/bin/python3 -c 'import acme_widget; print(acme_widget.ANSWER)'" %
+            (self.folder, install, index.NAME))
         return {"h1": ["", "octo" if out.strip().endswith("42") else out, 0]}
+
+    def pip(self):
+        return self.installed("python -m pip install -q --disable-pip-version-check --no-cache-dir --no-input")
+
+    def uv(self):
+        return self.installed("uv pip install -q --no-cache --python /usr/bin/python3")
 
     def npm(self):
         _, out, _ = self.sh(
@@ -198,7 +217,7 @@ class Runs:
 
     def run(self, client):
         table = {"curl": self.curl, "git": self.git, "gh": self.gh, "go": self.go, "pip": self.pip,
-                 "npm": self.npm, "java": self.java, "grpc-go": self.grpc_go}
+                 "uv": self.uv, "npm": self.npm, "bun": self.bun, "deno": self.deno, "java": self.java, "grpc-go": self.grpc_go}
         if client in table:
             return table[client]()
         kind, _, where = client.partition("-")

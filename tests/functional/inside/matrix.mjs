@@ -1,5 +1,7 @@
-// A Node client of the matrix: as matrix.py. argv: CLIENT MARK MODULES, CLIENT one of fetch, openai.
+// A client of the matrix for Node, Bun or Deno: as matrix.py. argv: CLIENT MARK MODULES, CLIENT one of
+// fetch, openai.
 import { createRequire } from 'node:module';
+import process from 'node:process';
 
 const [client, mark, modules] = process.argv.slice(2);
 const H1 = 'https://h1.example.com', STREAM = 'https://stream.example.com';
@@ -17,6 +19,11 @@ async function echo(socket) {
 if (client === 'fetch') {
   const r = await fetch(`${H1}/who?cell=${mark}-h1`);
   out.h1 = ['', (await r.json()).login, 0];
+  if (typeof Deno !== 'undefined') { // which can be told to speak nothing else
+    const h2 = await fetch(`https://h2.example.com/who?cell=${mark}-h2`,
+      { client: Deno.createHttpClient({ http1: false }) });
+    out.h2 = ['HTTP/2', (await h2.json()).login, 0];
+  }
   const times = [], words = [];
   const s = await fetch(`${STREAM}/v1/chat/completions?cell=${mark}-sse`,
     { method: 'POST', body: JSON.stringify(ask), headers: { 'content-type': 'application/json' } });

@@ -73,14 +73,16 @@ void injection_mcp_asked(struct injection *g)
             g->wants_events = true;
 }
 
-/* The official client for Node reads events in whatever answers its GET. */
+/* The official client for Node reads events in whatever answers its GET; that for Python reads an
+ * error in a reply of any status (2026-07-28). */
 enum mcp_form injection_mcp_form(const struct injection *g, const struct head *h)
 {
     struct inspect_request facts = body_facts(h);
-    if (!injection_mcp(g) || h->status / 100 != 2 || h->body == BODY_NONE)
+    if (!injection_mcp(g) || h->body == BODY_NONE || h->body == BODY_TUNNEL)
         return MCP_FORM_NONE;
     enum mcp_form form = mcp_reply_form(&facts);
-    return form == MCP_FORM_NONE && g->wants_events ? MCP_FORM_DOUBTFUL : form;
+    bool events = g->wants_events && h->status / 100 == 2;
+    return form == MCP_FORM_NONE && events ? MCP_FORM_DOUBTFUL : form;
 }
 
 int injection_mcp_reply(struct injection *g, const struct head *h, enum mcp_form form)
@@ -88,6 +90,7 @@ int injection_mcp_reply(struct injection *g, const struct head *h, enum mcp_form
     struct mcp_view view = {.rules = inspection(g)->mcp,
                             .pins = injection_pins(g),
                             .sandbox = g->decided.sandbox,
+                            .failed = h->status / 100 != 2,
                             .holds_secret = holds_secret,
                             .arg = g};
     if (view.pins == NULL || !injection_place(g, view.place))

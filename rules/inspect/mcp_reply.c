@@ -271,5 +271,5 @@ enum mcp_reply_end mcp_reply_close(struct mcp_reply *r)
         return MCP_REPLY_OK;
     enum mcp_reply_end end = pass_message(r, all, false, SLICE(""), SLICE(""), all);
     buf_clear(&r->in);
-    return end;
+    return end == MCP_REPLY_UNREADABLE && r->view.failed ? MCP_REPLY_OK : end;
 }

@@ -51,12 +51,14 @@ class Server:
 
     def __init__(self):
         self.raw = None  # in place of the next reply: (type, body)
+        self.status = 200  # of that
 
     def __call__(self, req, conn):
         if self.raw:
             (kinds, body), self.raw = self.raw, None
+            status, self.status = self.status, 200
             head = [("Content-Type", kind) for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind]
-            conn.head(200, head + [("Content-Length", str(len(body)))])
+            conn.head(status, head + [("Content-Length", str(len(body)))])
             return conn.send(body)
         if req.method == "GET":
             return self.events(conn, [event(SAMPLING), event({"jsonrpc": "2.0", "id": 1, "result": LISTED}, 2)])
@@ -257,6 +259,34 @@ def asks_otherwise(t, gate, handler):
     t.eq((r.status, r.code), (502, "mcp_reply"), "%s: an error whose code some reader takes for a number is none" % STRICT)
 
 
+def failed_replies(t, gate, handler):
+    """Clients read an error in a reply of any status (2026-07-28): so are these cut, and what is no message has no body."""
+    where = json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32042, "message": "go", "data": {"elicitations": [
+        {"mode": "url", "elicitationId": "e", "url": "https://odd.example.net/"}]}}}).encode()
+    listed = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "run_shell"}, {"name": "read_file"}]}}).encode()
+    events = b"data: " + json.dumps(message("elicitation/create", 5, message="odd")).encode() + b"\n\n"
+    plain = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"},"odd":1}'
+    for status in (400, 401, 404, 500, 301):
+        for kind, what in (("application/json", where), ("application/problem+json", where), ("application/json", listed),
+                           ("text/event-stream", events)):
+            handler.raw, handler.status = (kind, what), status
+            r = post(gate, STRICT, message("ping"))
+            t.ok(r.status == status and b"odd" not in r.body and b"run_shell" not in r.body and len(r.body) > 2,
+                 "status %d, %s: what the server may not say is taken away: %s" % (status, kind, what[:40]), r.raw, r.body)
+        for kind, what, want in (("application/json", plain, plain), ("application/problem+json", b'{"title":"no"}', b'{"title":"no"}'),
+                                 ("application/json", b'{"error":"invalid_token"}', b'{"error":"invalid_token"}'),
+                                 ("text/plain", b"no such session", b"no such session"), (None, b"{", b"{"),
+                                 ("application/json", b"Unauthorized", b""), ("application/json", b'"Not Found"', b""),
+                                 ("application/json", b'{"error":{"code":1,"code":-32042}}', b"")):
+            handler.raw, handler.status = (kind, what), status
+            r = post(gate, STRICT, message("ping"))
+            t.eq((r.status, r.body), (status, want), "status %d, %s: %s %s" % (
+                status, kind, what, "passes" if want else "is no message, and goes without its body"))
+    handler.raw, handler.status = ("text/plain", b"Method Not Allowed"), 405
+    r = gate.get(STRICT, "/mcp", "Accept: text/event-stream\r\n" + SESSION)
+    t.eq((r.status, r.body), (405, b"Method Not Allowed"), "a server without a stream for GET says so")
+
+
 def odd_replies(t, gate, handler):
     good = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"x": "\u2028", "n": 0.1, "big": 2 ** 60}},
                       ensure_ascii=False).encode()
@@ -400,6 +430,7 @@ def main(t):
     t.part(batch, t, gate, servers[KEYED])
     t.part(odd_replies, t, gate, handler)
     t.part(asks_otherwise, t, gate, handler)
+    t.part(failed_replies, t, gate, handler)
     t.part(as_result, t, gate)
     t.part(limited, t, s, tokened, servers[KEYED])
     t.part(asked, t, s, gate, servers[KEYED])

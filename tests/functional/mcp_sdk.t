@@ -1,47 +1,41 @@
 #!/usr/bin/python3 -B
-"""The official SDKs of the Model Context Protocol in a sandbox, against a server of the official Python SDK that wants
-a credential: beside what they get without us."""
+"""The official SDKs of the Model Context Protocol, of both versions, and LangChain's adapters in a sandbox, against a
+server of the official Python SDK that wants a credential: beside what they get without us, and with somebody who says
+yes to what is held."""
 import json
 import os
+import shlex
 import subprocess
 import sys
-import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, origin, scene, tap  # noqa: E402
+from harness import durward, origin, scene, tap, terminal  # noqa: E402
 from harness.mcp_relay import relay  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOST = "mcp.example.com"
 FOLDER = os.path.join(durward.clients_dir(), "mcp")
-PYTHON = os.path.join(FOLDER, "py", "bin", "python")
 TOOLS = ["add", "count", {"name": "deploy", "ask": True}, "slow"]
 DENIED = "Durward denied this request: the policy does not allow this MCP tool or method"
-# client -> the words before a JSON-RPC error
-CLIENTS = {"Python, by handshake": ("legacy", "MCPError: "), "Python, 2026-07-28": ("2026-07-28", "MCPError: "),
-           "Node": (None, "McpError: MCP error -32003: ")}
+# client -> (how it is started, a word of its own about that, the words before a JSON-RPC error)
+CLIENTS = {"Python, by handshake": ("py", "legacy", "MCPError: "), "Python, 2026-07-28": ("py", "2026-07-28", "MCPError: "),
+           "Node": ("node", "", "McpError: MCP error -32003: "), "Node, version 2": ("node", "legacy", "ProtocolError: "),
+           "Node, 2026-07-28": ("node", "2026-07-28", "ProtocolError: "), "LangChain's adapters": ("py1", "", "McpError: ")}
 
 
 def server(t, *args):
-    p = subprocess.Popen([PYTHON, "-B", os.path.join(HERE, "peers", "mcp_server.py")] + list(args),
+    p = subprocess.Popen([os.path.join(FOLDER, "py", "bin", "python"), "-B", os.path.join(HERE, "peers", "mcp_server.py")] + list(args),
                          stdout=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
     t.cleanup(lambda: tap.stop(p))
     return int(p.stdout.readline())
 
 
 def command(client, url):
-    mode, _ = CLIENTS[client]
-    if mode:
-        return [PYTHON, "-B", os.path.join(HERE, "inside", "mcp_client.py"), url, mode]
-    return ["node", "--no-warnings", os.path.join(HERE, "inside", "mcp_client.mjs"), FOLDER, url]
-
-
-def approve(client, stop, verdicts):
-    while not stop.is_set():
-        for one in client.ask("GET", "/v1/approvals?wait=1")["approvals"]:
-            if "tools/call deploy (where)" in one["rule"]:
-                verdicts.append(one["id"])
-                client.ask("POST", "/v1/approvals/%s/allow" % one["id"])
+    kind, mode, _ = CLIENTS[client]
+    if kind == "node":
+        return ["node", "--no-warnings", os.path.join(HERE, "inside", "mcp_client.mjs"), FOLDER, url, mode]
+    script = "mcp_client.py" if kind == "py" else "mcp_langchain.py"
+    return [os.path.join(FOLDER, kind, "bin", "python"), "-B", os.path.join(HERE, "inside", script), url, mode]
 
 
 def direct(t, name, port):
@@ -55,9 +49,9 @@ def direct(t, name, port):
 
 def in_sandbox(t, box, port):
     """Nobody can be asked here: a held call is denied."""
-    for name, (_, words) in CLIENTS.items():
+    for name, (_, _, words) in CLIENTS.items():
         plain = direct(t, name, port)
-        status, out, err = box.sh(" ".join(command(name, "https://%s/mcp" % HOST)), timeout=60)
+        status, out, err = box.sh(shlex.join(command(name, "https://%s/mcp" % HOST)), timeout=60)
         ours = json.loads(out) if status == 0 else {"failed": err[-800:]}
         t.eq(ours.get("tools"), ["add", "count", "deploy", "slow"], "%s: sees the tools that it may call" % name)
         t.ok(str(ours.get("remove")).startswith(words + DENIED), "%s: is told of a refused tool" % name, str(ours))
@@ -69,23 +63,20 @@ def in_sandbox(t, box, port):
         t.eq({k: ours.get(k) for k in same}, same, "%s: all else is as without us: %s" % (name, ", ".join(sorted(same))))
 
 
-def approved(t, s, address):
-    stop, verdicts = threading.Event(), []
-    thread = threading.Thread(target=approve, args=(api.Api(s.d.socket), stop, verdicts))
-    thread.start()
-    env = dict(os.environ, HTTPS_PROXY="http://%s" % address, SSL_CERT_FILE=s.ca_file())
-    for name in ("Python, by handshake", "Python, 2026-07-28"):
-        r = subprocess.run(command(name, "https://%s/mcp" % HOST), stdout=subprocess.PIPE, text=True, env=env,
-                           stderr=subprocess.PIPE, timeout=60, check=False)
-        said = json.loads(r.stdout) if r.returncode == 0 else {"failed": r.stderr[-800:]}
+def approved(t, s):
+    """Somebody at the terminal says yes to each."""
+    person = terminal.Answerer(t, "y\n")
+    box = durward.Sandbox(s.d, flags=("--policy", "coder", "--ask"), terminal=person.slave, binds=durward.client_binds("mcp"))
+    for n, name in enumerate(CLIENTS):
+        status, out, err = box.sh(shlex.join(command(name, "https://%s/mcp" % HOST)), timeout=60)
+        said = json.loads(out) if status == 0 else {"failed": err[-800:]}
         t.eq((said.get("deploy"), said.get("read")), ([False, "deployed to there"], "first"),
-             "%s: a call is held, approved and answered" % name)
-    t.eq(len(verdicts), 2, "somebody was asked of each")
-    details = [r.get("detail") for r in s.d.wait_records(2, "admitted") if "deploy" in str(r.get("detail"))]
-    t.ok(len(details) == 2 and all(d.startswith("tools/call deploy (where); approved by ") for d in details),
+             "%s: a call is held, approved and answered" % name) or t.diag(str(said))
+        t.eq(person.asked, n + 1, "%s: somebody was asked once" % name)
+    details = [r.get("detail") for r in s.d.kinds("admitted") if "deploy" in str(r.get("detail"))]
+    t.ok(len(details) == len(CLIENTS) and all(d.startswith("tools/call deploy (where); approved by ") for d in details),
          "and the record says who and of what", str(details))
-    stop.set()
-    thread.join()
+    return box.close()[1]
 
 
 def main(t):
@@ -97,10 +88,7 @@ def main(t):
     s.rule(allow=HOST, mcp={"tools": TOOLS, "resources": "docs://*"}, **{"with": {"bearer": "openai"}})
     box = durward.Sandbox(s.d, flags=("--policy", "coder"), binds=durward.client_binds("mcp"))
     in_sandbox(t, box, port)
-    outputs = [box.close()[1]]
-    address = s.listener()
-    s.d.serve()
-    t.part(approved, t, s, address)
+    outputs = [box.close()[1], t.part(approved, t, s) or ""]
     s.clean(outputs, "MCP's SDKs")
 
 

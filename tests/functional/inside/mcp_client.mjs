@@ -1,9 +1,11 @@
-// The official SDK for Node as a client: FOLDER URL. What came of each step, as JSON.
+// The official SDK for Node as a client: FOLDER URL [MODE]. What came of each step, as JSON. With a MODE it is that of
+// version 2 (a package of its own): legacy, or the version of the protocol that is pinned.
 import { createRequire } from "node:module";
 
 const require = createRequire(process.argv[2] + "/");
-const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
-const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+const mode = process.argv[4];
+const { Client, StreamableHTTPClientTransport } = mode ? require("@modelcontextprotocol/client") : {
+  ...require("@modelcontextprotocol/sdk/client/index.js"), ...require("@modelcontextprotocol/sdk/client/streamableHttp.js") };
 
 const said = {};
 async function step(name, fn) {
@@ -14,11 +16,12 @@ async function step(name, fn) {
   }
 }
 
-const client = new Client({ name: "durward-test", version: "1" });
+const pinned = mode && mode !== "legacy" ? { versionNegotiation: { mode: { pin: mode } } } : {};
+const client = new Client({ name: "durward-test", version: "1" }, pinned);
 const transport = new StreamableHTTPClientTransport(new URL(process.argv[3]));
 await client.connect(transport);
 const call = async (name, args, options) => {
-  const r = await client.callTool({ name, arguments: args }, undefined, options);
+  const r = await client.callTool({ name, arguments: args }, ...(mode ? [options] : [undefined, options]));
   return [r.isError ?? false, r.content[0].text];
 };
 await step("tools", async () => (await client.listTools()).tools.map((x) => x.name).sort());

@@ -1,8 +1,10 @@
 """A server of the official Python SDK at 127.0.0.1:PORT, which it prints. Its events can be taken up again."""
 import sys
+from typing import Annotated
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
+from pydantic import Field
 
 server = MCPServer("double")
 called = []
@@ -22,8 +24,8 @@ def remove(path: str) -> str:
 
 
 @server.tool()
-def deploy(where: str) -> str:
-    """Somebody is asked first."""
+def deploy(where: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Where"})]) -> str:
+    """Somebody is asked first; clients of 2026-07-28 repeat the argument in a field of the request."""
     return "deployed to " + where
 
 

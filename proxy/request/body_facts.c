@@ -16,6 +16,20 @@ static struct slice first_value(const struct head *h, const char *name)
     return f ? f->value : (struct slice){"", 0};
 }
 
+static void take_params(const struct head *h, struct inspect_request *r)
+{
+    struct slice begin = SLICE("mcp-param-");
+    for (size_t i = 0; i < h->n; i++) {
+        struct slice name = h->fields[i].name;
+        if (!slice_starts(name, begin))
+            continue;
+        if (r->n_mcp_params < INSPECT_MCP_PARAMS)
+            r->mcp_params[r->n_mcp_params] =
+                (struct inspect_field){{name.p + begin.n, name.n - begin.n}, h->fields[i].value};
+        r->n_mcp_params++;
+    }
+}
+
 struct inspect_request body_facts(const struct head *h)
 {
     struct inspect_request r = {.method = h->method,
@@ -32,5 +46,6 @@ struct inspect_request body_facts(const struct head *h)
     r.n_mcp_names = http_head_count(h, "mcp-name");
     r.mcp_method = first_value(h, "mcp-method");
     r.mcp_name = first_value(h, "mcp-name");
+    take_params(h, &r);
     return r;
 }

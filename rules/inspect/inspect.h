@@ -100,6 +100,12 @@ struct inspect_result {
     struct llm_call call;        /* llm */
 };
 
+enum { INSPECT_MCP_PARAMS = 16 };
+
+struct inspect_field {
+    struct slice name, value;
+};
+
 /* Of the request's head. */
 struct inspect_request {
     struct slice method, path, query;
@@ -109,6 +115,8 @@ struct inspect_request {
     /* Mcp-Method and Mcp-Name: how many, and the first of each */
     size_t n_mcp_methods, n_mcp_names;
     struct slice mcp_method, mcp_name;
+    size_t n_mcp_params; /* fields Mcp-Param-NAME; there may be more than are kept */
+    struct inspect_field mcp_params[INSPECT_MCP_PARAMS]; /* by NAME */
     bool coded; /* a Content-Encoding other than identity */
     /* What the tools of this server were (mcp_pins.h); NULL: not known here */
     const struct mcp_pins *pins;

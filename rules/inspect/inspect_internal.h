@@ -30,6 +30,10 @@ enum inspect_answer inspect_graphql_body(const struct inspection *in,
                                          struct inspect_result *ret);
 enum inspect_answer inspect_mcp_body(const struct inspection *in, const struct inspect_request *r,
                                      struct slice body, struct inspect_result *ret);
+/* The fields that repeat what a message says, say it; m: the message. */
+struct mcp_rules;
+bool mcp_fields_agree(const struct mcp_rules *rules, const struct inspect_request *head,
+                      const json_t *m);
 enum inspect_answer inspect_git_head(const struct inspection *in, const struct inspect_request *r,
                                      struct inspect_result *ret);
 enum inspect_answer inspect_git_body(const struct inspection *in, const struct inspect_request *r,

@@ -1,7 +1,5 @@
 /* The Model Context Protocol over HTTP: JSON-RPC messages, single or in a batch, each decided by
  * itself. What two readers of JSON could take for different messages is refused. */
-#include "base64.h"
-#include "buf.h"
 #include "inspect_internal.h"
 #include "mcp.h"
 #include "mcp_pins.h"
@@ -299,42 +297,6 @@ static void mcp_note_number(const json_t *id, struct inspect_result *ret)
         snprintf(ret->rpc_id, sizeof ret->rpc_id, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
 }
 
-/* Plain, or "=?base64?...?=" of it. */
-static bool mcp_field_is(struct slice field, const char *text)
-{
-    static const char begin[] = "=?base64?", end[] = "?=";
-    struct buf decoded;
-    if (!slice_starts(field, SLICE("=?base64?")))
-        return slice_eq_str(field, text);
-    if (field.n < sizeof begin + sizeof end - 2 || !slice_ends(field, SLICE("?=")))
-        return false;
-    struct slice inner = {field.p + sizeof begin - 1, field.n - (sizeof begin + sizeof end - 2)};
-    buf_init(&decoded, MCP_VALUE_MAX);
-    bool same = base64_decode(&decoded, inner) == 0 && slice_eq_str(buf_slice(&decoded), text);
-    buf_free(&decoded);
-    return same;
-}
-
-/* The fields that repeat what a message says (2026-07-28): whoever goes by them must see the same.
- */
-static bool mcp_fields_agree(const struct inspect_request *head, const json_t *m)
-{
-    static const char *const named[] = {"tools/call", "prompts/get", "resources/read"};
-    const char *method = json_string_value(json_object_get(m, "method"));
-    if (head->n_mcp_methods + head->n_mcp_names == 0)
-        return true;
-    if (head->n_mcp_methods > 1 || head->n_mcp_names > 1 || method == NULL ||
-        (head->n_mcp_methods && !slice_eq_str(head->mcp_method, method)))
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(named) && head->n_mcp_names; i++) {
-        const json_t *params = json_object_get(m, "params");
-        const char *name = json_string_value(json_object_get(params, i == 2 ? "uri" : "name"));
-        if (strcmp(method, named[i]) == 0 && (name == NULL || !mcp_field_is(head->mcp_name, name)))
-            return false;
-    }
-    return true;
-}
-
 static enum inspect_answer mcp_messages(const struct inspection *in,
                                         const struct inspect_request *head, const json_t *root,
                                         struct inspect_result *ret)
@@ -351,8 +313,9 @@ static enum inspect_answer mcp_messages(const struct inspection *in,
             return mcp_no_message(ret);
     if (n == 0)
         return mcp_no_message(ret);
-    if (!mcp_fields_agree(head, root) && !r.refused)
-        return inspect_refuse(ret, 403, code, "Mcp-Method or Mcp-Name is not the message's");
+    if (!mcp_fields_agree(in->mcp, head, root) && !r.refused)
+        return inspect_refuse(ret, 403, code,
+                              "Mcp-Method, Mcp-Name or Mcp-Param is not the message's");
     if (n > 1 && !r.refused) { /* for whoever is asked because the rule asks of all */
         char first[INSPECT_DETAIL_MAX];
         memcpy(first, ret->detail, sizeof first);

@@ -178,6 +178,33 @@ def fields(t, gate, server):
              "%r: %s" % (text, "passes" if good else "refused"), r.raw, r.body)
     r = post(gate, KEYED, [call("read_file")], fields="Mcp-Method: tools/call\r\n")
     t.eq(r.code, "mcp", "no such field beside a batch")
+    params(t, gate, server)
+
+
+def params(t, gate, server):
+    """Mcp-Param-NAME repeats an argument for who is on the way: it says what some argument says, and of those that a rule
+    decides by that name."""
+    read, write, field = call("read_file", path="/x", n=7, deep={"tenant_id": "a", "yes": True}), "/work/a", "Mcp-Param-%s: %s\r\n"
+    many = dict({"p%d" % i: "1" for i in range(17)})
+    rows = [(read, field % ("Path", "/x"), True), (read, field % ("Path", "=?base64?L3g=?="), True), (read, field % ("N", "7"), True),
+            (read, field % ("Tenant-Id", "a") + field % ("TenantId", "a") + field % ("Yes", "true"), True),
+            (read, field % ("Folder", "/x"), True), (read, field % ("Path", "/zebra"), False), (read, field % ("Path", ""), False),
+            (read, field % ("Path", "/x") * 2, False), (message("prompts/get", name="greeting"), field % ("X", "greeting"), False),
+            (message("tools/list"), field % ("X", "1"), False), ([read], field % ("Path", "/x"), False),
+            (call("read_file", **many), "".join(field % (i, "1") for i in range(16)), True),
+            (call("read_file", **many), "".join(field % (i, "1") for i in range(17)), False)]
+    for at, other in (({}, False), ({"deep": {"path": "/zebra"}}, False), ({"note": "/zebra"}, True)):
+        rows += [(call("write_file", path=write, **at), field % ("Path", write), other or not at),
+                 (call("write_file", path=write, **at), field % ("Path", "/zebra"), False),
+                 (call("write_file", path=write, **at), field % ("Folder", "/zebra"), False)]
+    rows += [(call("write_file", path=write, note="n"), field % ("Note", "n") + field % ("Path", write), True)]
+    for m, text, good in rows:
+        seen = len(server.requests)
+        r = post(gate, KEYED, m, fields=text)
+        one = m if isinstance(m, dict) else m[0]
+        t.ok(r.status == 200 and r.code == (None if good else "mcp") and len(server.requests) == seen + good, "%s%s, %r: %s" % (
+            one["method"], " " + one["params"]["name"] if "name" in one["params"] else "", text, "passes" if good else "refused"),
+             r.raw, r.body, json.dumps(m))
 
 
 def batch(t, gate, server):

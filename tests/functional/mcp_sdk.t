@@ -84,11 +84,12 @@ def main(t):
         raise tap.Skip("the client libraries are not there: MCP's SDKs; run tests/functional/clients/setup")
     s = scene.Scene(t)
     port = server(t)
-    s.add(HOST, origin.needs(s.openai_credential, relay(port)))
+    o = s.add(HOST, origin.needs(s.openai_credential, relay(port)))
     s.rule(allow=HOST, mcp={"tools": TOOLS, "resources": "docs://*"}, **{"with": {"bearer": "openai"}})
     box = durward.Sandbox(s.d, flags=("--policy", "coder"), binds=durward.client_binds("mcp"))
     in_sandbox(t, box, port)
     outputs = [box.close()[1], t.part(approved, t, s) or ""]
+    t.ok(sum(q.get("mcp-param-where") == "there" for q in o.requests) == 2, "clients of 2026-07-28 repeat an argument in a field")
     s.clean(outputs, "MCP's SDKs")
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, client, durward, origin, scan, scene, tap  # noqa: E402
+from harness import api, client, durward, origin, scan, scene, shapes, tap  # noqa: E402
 
 HOST, CHAT = "model.example.com", "/v1/chat/completions"
 JSON = "Content-Type: application/json\r\n"
@@ -342,16 +342,41 @@ def gemini(req, conn):
 
 
 def converse(req, conn):
-    conn.reply(req, 200, {"output": {"message": {"role": "assistant", "content": [{"text": "ok"}]}},
-                          "stopReason": "end_turn", "metrics": {"latencyMs": 1},
-                          "usage": {"inputTokens": 30, "outputTokens": 62, "totalTokens": 92}})
+    used = {"inputTokens": 30, "outputTokens": 62, "totalTokens": 102, "cacheReadInputTokens": 10}
+    if req.path.endswith("/converse"):
+        conn.reply(req, 200, {"output": {"message": {"role": "assistant", "content": [{"text": "ok"}]}},
+                              "stopReason": "end_turn", "metrics": {"latencyMs": 1}, "usage": used})
+        return
+    text = shapes.amazon_event("messageStart", {"role": "assistant"}) + \
+        shapes.amazon_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "ok"}}) + \
+        shapes.amazon_event("messageStop", {"stopReason": "end_turn"}) + \
+        shapes.amazon_event("metadata", {"usage": used, "metrics": {"latencyMs": 1}})
+    in_pieces(conn, req, "application/vnd.amazon.eventstream", text)
+
+
+def ollama(req, conn):
+    one = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": {"role": "assistant", "content": "ok"}, "done": False}
+    end = dict(one, done=True, done_reason="stop", prompt_eval_count=26, eval_count=298)
+    if not req.json().get("stream", True):
+        conn.reply(req, 200, end)
+        return
+    in_pieces(conn, req, "application/x-ndjson", b"".join(json.dumps(x).encode() + b"\n" for x in (one, one, end)))
+
+
+def in_pieces(conn, req, kind, text):
+    req.status = 200
+    conn.head(200, [("Content-Type", kind), ("Transfer-Encoding", "chunked")])
+    for k in range(0, len(text), 50):
+        conn.chunk(text[k:k + 50])
+    conn.chunk(b"")
 
 
 DOUBLES = ((r"/chat/completions$", chat), (r"/responses$", responses), (r"/messages$", messages),
-           (r"[gG]enerateContent$", gemini), (r"/converse$", converse))
+           (r"[gG]enerateContent$", gemini), (r"/converse(-stream)?$", converse), (r"/api/chat$", ollama))
 CLIENTS = (("openai", "openai", scene.OPENAI), ("responses", "openai", scene.OPENAI),
            ("anthropic", "anthropic", "api.anthropic.com"), ("gemini", "gemini", "generativelanguage.googleapis.com"),
-           ("bedrock", "bedrock", "bedrock-runtime.eu-west-1.amazonaws.com"))
+           ("bedrock", "bedrock", "bedrock-runtime.eu-west-1.amazonaws.com"),
+           ("azure", "azure-openai", "acme.openai.azure.com"), ("ollama", "ollama", "ollama.example.com"))
 
 
 def double(req, conn):
@@ -363,22 +388,25 @@ def double(req, conn):
 
 
 def libraries(t):
-    """By the presets: no word of `llm` in this configuration."""
+    """By the presets: no word of `llm` in this configuration, but for Ollama, which has none."""
     if not os.path.exists(os.path.join(durward.clients_dir(), "sdks", "bin", "python")):
         t.skip("the vendors' libraries", "they are not there: run tests/functional/clients/setup")
         return
     d = durward.Durward(t, "sdks")
     given, env = [], {}
-    for preset in ("openai", "anthropic", "gemini", "bedrock"):
+    for preset in ("openai", "anthropic", "gemini", "bedrock", "azure-openai", "ollama"):
         value = scan.canary("key-")
         d.secret(preset, value)
         more = {"secret": preset}
         if preset == "bedrock":
             d.secret("id", "AKIAEXAMPLE7REALKEY0")
             d.secrets["aws"] = {"aws_key": {"access_key_id": "id", "secret_access_key": preset}}
-            more = {"secret": "aws", "preset_hosts": [CLIENTS[-1][2]]}
-        given.append(dict({"use": preset}, **more))
-        env["KEY_" + preset] = "{{placeholder %s}}" % more["secret"]
+            more = {"secret": "aws"}
+        hosts = [h for _, p, h in CLIENTS if p == preset]
+        if preset in ("bedrock", "azure-openai"):
+            more["preset_hosts"] = hosts
+        given.append({"allow": hosts[0], "llm": "ollama", "with": {"bearer": "ollama"}} if preset == "ollama" else dict({"use": preset}, **more))
+        env["KEY_" + preset.partition("-")[0]] = "{{placeholder %s}}" % more["secret"]
     for host in sorted({c[2] for c in CLIENTS}):
         d.origin(host, origin.Origin(t, d.ca, host, double))
     d.policy("agents", given, env)
@@ -387,7 +415,7 @@ def libraries(t):
     for name, preset, host in CLIENTS:
         before = len(d.kinds("completed", authority=host) or d.kinds("completed"))
         status, out, err = box.sh("%s -B %s %s \"$KEY_%s\"" % (
-            python, os.path.join(durward.INSIDE, "llm_sdk.py"), name, preset), timeout=60)
+            python, os.path.join(durward.INSIDE, "llm_sdk.py"), name, preset.partition("-")[0]), timeout=60)
         said = json.loads(out) if status == 0 else []
         t.ok(status == 0 and said, "%s: %d calls" % (name, len(said)), out, err[-2000:])
         tap.wait_for(lambda: len([r for r in d.kinds("completed")]) >= before + len(said), 5)
@@ -396,7 +424,7 @@ def libraries(t):
         t.eq(sorted(got), sorted(said), "%s: the records have what the library's usage says" % name)
     line = box.close()[1]
     sums = [sum(r.get(k, 0) for r in d.kinds("completed")) for k in ("tokens_in", "tokens_out")]
-    t.has(line, "durward: 9 calls to models: %d tokens sent, %d answered" % tuple(sums), "the line at the end has the sums")
+    t.has(line, "durward: 14 calls to models: %d tokens sent, %d answered" % tuple(sums), "the line at the end has the sums")
     refused = [(r.get("authority"), r.get("code"), r.get("detail")) for r in d.kinds("denied")]
     t.ok(not refused, "nothing was refused", *map(str, refused))
 

@@ -5,14 +5,12 @@ not known; 64 at once that take more than they were estimated pass a budget by n
 import concurrent.futures
 import json
 import os
-import struct
 import sys
 import threading
 import time
-import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, h2, scene, tap  # noqa: E402
+from harness import client, h2, scene, shapes, tap  # noqa: E402
 
 HOST, EACH, PIECE = "model.example.com", 10, 23
 JSON = "Content-Type: application/json\r\n"
@@ -21,17 +19,6 @@ EVENTS = "text/event-stream"
 
 def sse(*items, named=False, end=b""):
     return b"".join(("%sdata: %s\n\n" % ("event: %s\n" % i["type"] if named else "", json.dumps(i))).encode() for i in items) + end
-
-
-def amazon(kind, payload):
-    """One event of Amazon's binary streams."""
-    def field(name, value):
-        return struct.pack(">B", len(name)) + name + b"\x07" + struct.pack(">H", len(value)) + value
-    heads = field(b":event-type", kind.encode()) + field(b":content-type", b"application/json") + field(b":message-type", b"event")
-    body = json.dumps(payload).encode()
-    begin = struct.pack(">II", 16 + len(heads) + len(body), len(heads))
-    text = begin + struct.pack(">I", zlib.crc32(begin)) + heads + body
-    return text + struct.pack(">I", zlib.crc32(text))
 
 
 def chat(took, first=()):
@@ -71,10 +58,10 @@ def gemini(took):
 
 
 def bedrock(took):
-    return amazon("messageStart", {"role": "assistant"}) + \
-        amazon("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "\"usage\""}}) + \
-        amazon("messageStop", {"stopReason": "end_turn"}) + \
-        amazon("metadata", {"metrics": {"latencyMs": 1}, "usage": {
+    return shapes.amazon_event("messageStart", {"role": "assistant"}) + \
+        shapes.amazon_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "\"usage\""}}) + \
+        shapes.amazon_event("messageStop", {"stopReason": "end_turn"}) + \
+        shapes.amazon_event("metadata", {"metrics": {"latencyMs": 1}, "usage": {
             "inputTokens": took["in"] - took["cached"], "outputTokens": took["out"], "cacheReadInputTokens": took["cached"],
             "totalTokens": took["in"] + took["out"]}})
 

@@ -1,6 +1,8 @@
-"""Handlers shaped like the services that agents call: OpenAI chat completions, GitHub REST."""
+"""Handlers shaped like the services that agents call: OpenAI chat completions, GitHub REST; events of Amazon's streams."""
 import json
+import struct
 import time
+import zlib
 
 WORDS = ["The", " door", " is", " kept", "."]
 
@@ -73,3 +75,14 @@ def echo(req, conn):
     """Everything it was asked, as JSON (for origins without a credential)."""
     conn.reply(req, 200, {"method": req.method, "target": req.target, "headers": req.headers,
                           "length": req.body_len, "sha256": req.sha256})
+
+
+def amazon_event(kind, payload):
+    """One event of Amazon's binary streams: lengths, a checksum, fields, a payload, a checksum."""
+    def field(name, value):
+        return struct.pack(">B", len(name)) + name + b"\x07" + struct.pack(">H", len(value)) + value
+    heads = field(b":event-type", kind.encode()) + field(b":content-type", b"application/json") + field(b":message-type", b"event")
+    body = json.dumps(payload).encode()
+    begin = struct.pack(">II", 16 + len(heads) + len(body), len(heads))
+    text = begin + struct.pack(">I", zlib.crc32(begin)) + heads + body
+    return text + struct.pack(">I", zlib.crc32(text))

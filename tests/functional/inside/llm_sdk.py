@@ -13,7 +13,15 @@ def chat_usage(u):
 
 def openai():
     from openai import OpenAI
-    c = OpenAI(api_key=key, max_retries=0)
+    yield from both(OpenAI(api_key=key, max_retries=0))
+
+
+def azure():
+    from openai import AzureOpenAI
+    yield from both(AzureOpenAI(api_key=key, azure_endpoint="https://acme.openai.azure.com", api_version="2024-10-21", max_retries=0))
+
+
+def both(c):
     yield chat_usage(c.chat.completions.create(model="m", messages=SAY).usage)
     parts = c.chat.completions.create(model="m", messages=SAY, stream=True, stream_options={"include_usage": True})
     yield chat_usage([p.usage for p in parts if p.usage][-1])
@@ -57,7 +65,19 @@ def bedrock():
     import boto3
     c = boto3.client("bedrock-runtime", region_name="eu-west-1", aws_access_key_id=key, aws_secret_access_key="x")
     u = c.converse(modelId="m", messages=[{"role": "user", "content": [{"text": "?"}]}])["usage"]
-    yield [u["inputTokens"], 0, u["outputTokens"]]
+    yield [u["inputTokens"] + u["cacheReadInputTokens"], u["cacheReadInputTokens"], u["outputTokens"]]
+    parts = c.converse_stream(modelId="m", messages=[{"role": "user", "content": [{"text": "?"}]}])["stream"]
+    u = [p["metadata"]["usage"] for p in parts if "metadata" in p][-1]
+    yield [u["inputTokens"] + u["cacheReadInputTokens"], u["cacheReadInputTokens"], u["outputTokens"]]
+
+
+def ollama():
+    from ollama import Client
+    c = Client(host="https://ollama.example.com", headers={"Authorization": "Bearer " + key})
+    r = c.chat(model="m", messages=SAY)
+    yield [r.prompt_eval_count, 0, r.eval_count]
+    r = list(c.chat(model="m", messages=SAY, stream=True))[-1]
+    yield [r.prompt_eval_count, 0, r.eval_count]
 
 
 print(json.dumps(list(globals()[client]())))

@@ -4,6 +4,7 @@ uses an allowed tool of each, is told of a refused one, and no credential is in 
 DURWARD_MCP is `all` (or names some), a sample of them. Then MCP's inspector asks one, over each way in."""
 import json
 import os
+import stat
 import subprocess
 import sys
 
@@ -144,9 +145,37 @@ def main(t):
     s.clean([out], "reference servers")
 
 
+def new_files(pid, birth, seen):
+    """Files that this process sees and that were changed since then; each folder once."""
+    for top, folders, names in os.walk("/proc/%d/root" % pid):
+        here = os.stat(top)
+        if (here.st_dev, here.st_ino) in seen or top.count("/") == 4 and top.split("/")[4] in ("proc", "sys", "dev"):
+            folders[:] = []
+            continue
+        seen.add((here.st_dev, here.st_ino))
+        for path in (os.path.join(top, n) for n in names):
+            try:
+                one = os.lstat(path)
+            except OSError:
+                continue
+            if stat.S_ISREG(one.st_mode) and one.st_ctime >= birth:
+                yield path
+
+
+def scan_files(t, s, pid, seen):
+    found = 0
+    for path in new_files(pid, s.scanner.birth, seen):
+        found += 1
+        try:
+            s.scanner.file(path)
+        except OSError as e:
+            t.diag("%s: %s" % (path, e))
+    return found
+
+
 def scan_servers(t, s):
-    """The memory of each process of a server's sandbox, and its environment, from outside."""
-    seen = 0
+    """The memory of each process of a server's sandbox, its environment, and what files it sees, from outside."""
+    seen, files, folders = 0, 0, set()
     before = len(s.scanner.hits)
     for pid, _ in tap.descendants(os.getpid()):
         try:
@@ -160,12 +189,15 @@ def scan_servers(t, s):
             continue
         try:
             scan.scan_process(pid, s.scanner, "server %d" % pid)
+            if os.readlink("/proc/%d/ns/mnt" % pid) != os.readlink("/proc/self/ns/mnt"):
+                files += scan_files(t, s, pid, folders)
             seen += 1
         except (OSError, ProcessLookupError):
             continue
     hits = s.scanner.hits[before:]
     t.ok(seen >= 1, "processes of servers were searched", "%d" % seen)
-    t.ok(not hits, "0 copies of a secret in their memory", *["%s as %s in %s" % h for h in hits])
+    t.ok(files >= 1, "and what they wrote, and what else is new in their sandboxes", "%d files in %d folders" % (files, len(folders)))
+    t.ok(not hits, "0 copies of a secret in their memory and files", *["%s as %s in %s" % h for h in hits])
 
 
 tap.run(main)

@@ -175,11 +175,13 @@ const struct command sandbox_verbs[] = {
                 "  durward sandbox exec -it --keep my-box bash\n"
                 "  durward sandbox attach my-box\n",
                 verb_attach},
-    [CP] = {"sandbox cp", "[--json] SRC ID:PATH | ID:PATH DST",
-            "Copy a file or a directory into or out of a sandbox.", NULL,
-            "Regular files and directories; links and devices are left out, and said so. A file\n"
-            "may have 64 MiB. --json prints how many files and bytes were copied.\n",
-            verb_cp},
+    [CP] =
+        {"sandbox cp", "[--json] SRC ID:PATH | ID:PATH DST",
+         "Copy a file or a directory into or out of a sandbox.", NULL,
+         "Regular files and directories, with their permissions as far as the umask leaves them;\n"
+         "links and devices are left out, and said so. A file may have 64 MiB. --json prints how "
+         "many files and bytes were copied.\n",
+         verb_cp},
     [WATCH] =
         {"sandbox watch", "[--skip NAME]... [--json] ID[:PATH]",
          "Tell what happens to a sandbox's files.", sandbox_watch_options,

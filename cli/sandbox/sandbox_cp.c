@@ -17,8 +17,8 @@ enum { FILE_BYTES = 64 << 20, PATH_BYTES = 16 * 1024, PATH_INSIDE = 4096, DEPTH_
 
 struct copy {
     const char *socket, *id;
-    unsigned left_out; /* links, devices */
-    uint64_t files, bytes;
+    unsigned left_out;           /* links, devices */
+    uint64_t files, bytes, dirs; /* dirs: empty ones, into the sandbox */
     struct err err;
 };
 
@@ -79,11 +79,29 @@ static int put_file(struct copy *c, int fd, const struct stat *st, const char *i
     return r;
 }
 
+/* What is to be there although nothing is in it: unpacking makes the directory, then asks for tar,
+ * which an archive without entries does not need. */
+static int put_empty_dir(struct copy *c, const char *inside)
+{
+    static const char nothing[1024];
+    struct buf in;
+    struct slice reply;
+    int r = ask(c, "PUT", "tar", inside, "", (struct slice){nothing, sizeof nothing}, &in, &reply);
+    buf_free(&in);
+    if (r < 0 && strstr(c->err.text, "has no tar")) {
+        c->err = (struct err){0};
+        r = 0;
+    }
+    c->dirs += r == 0;
+    return r;
+}
+
 static int put_tree(struct copy *c, int at, const char *name, const char *inside, unsigned depth);
 
 static int put_dir(struct copy *c, int fd, const char *inside, unsigned depth)
 {
     char path[PATH_INSIDE];
+    uint64_t before = c->files + c->dirs;
     DIR *d = fdopendir(fd);
     int r = d ? 0 : err_sys(&c->err, "a directory");
     for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;)
@@ -92,6 +110,8 @@ static int put_dir(struct copy *c, int fd, const char *inside, unsigned depth)
             if (r == 0)
                 r = put_tree(c, dirfd(d), e->d_name, path, depth + 1);
         }
+    if (r == 0 && c->files + c->dirs == before)
+        r = put_empty_dir(c, inside);
     if (d)
         closedir(d);
     else
@@ -164,14 +184,20 @@ static bool name_ok(const char *name)
     return *name && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
+/* As tar unpacks: what the umask leaves of it. */
+static mode_t mode_of(const json_t *entry)
+{
+    const char *mode = json_string_value(json_object_get(entry, "mode"));
+    return mode ? (mode_t)strtoul(mode, NULL, 8) & 0777 : 0600;
+}
+
 static int get_entry(struct copy *c, const json_t *e, const char *inside, int at, unsigned depth)
 {
     char path[PATH_INSIDE];
     const char *name = json_string_value(json_object_get(e, "name"));
     const char *type = json_string_value(json_object_get(e, "type"));
     const char *encoding = json_string_value(json_object_get(e, "encoding"));
-    const char *mode = json_string_value(json_object_get(e, "mode"));
-    if (name == NULL || type == NULL || encoding == NULL || mode == NULL)
+    if (name == NULL || type == NULL || encoding == NULL)
         return err_set(&c->err, ERR_UPSTREAM, "the daemon's answer is malformed");
     bool dir = strcmp(type, "directory") == 0;
     if (strcmp(encoding, "utf-8") != 0 || !name_ok(name) || (!dir && strcmp(type, "file") != 0)) {
@@ -181,8 +207,8 @@ static int get_entry(struct copy *c, const json_t *e, const char *inside, int at
     if (join(c, path, inside, name) < 0)
         return -1;
     if (!dir)
-        return get_file(c, path, at, name, (mode_t)strtoul(mode, NULL, 8) & 0111 ? 0755 : 0644);
-    if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+        return get_file(c, path, at, name, mode_of(e));
+    if (mkdirat(at, name, 0700 | mode_of(e)) < 0 && errno != EEXIST)
         return err_sys(&c->err, "%s", name);
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -214,6 +240,23 @@ static int get_dir(struct copy *c, const char *inside, int at, unsigned depth)
     return r;
 }
 
+/* A link's is its own, and says nothing of what it leads to. */
+static int top_mode(struct copy *c, const char *inside, bool dir, mode_t *ret)
+{
+    struct buf in;
+    struct slice reply;
+    if (ask(c, "GET", "files/stat", inside, "", (struct slice){"", 0}, &in, &reply) < 0) {
+        buf_free(&in);
+        return -1;
+    }
+    json_t *e = json_loadb(reply.p, reply.n, 0, NULL);
+    const char *type = json_string_value(json_object_get(e, "type"));
+    *ret = type && strcmp(type, dir ? "directory" : "file") == 0 ? mode_of(e) : dir ? 0700 : 0600;
+    json_decref(e);
+    buf_free(&in);
+    return 0;
+}
+
 /* dst is a directory (the copy goes into it under its own name), or the copy's name. */
 static int get_tree(struct copy *c, const char *inside, const char *dst)
 {
@@ -227,14 +270,17 @@ static int get_tree(struct copy *c, const char *inside, const char *dst)
     if (!dir && strstr(c->err.text, "Not a directory") == NULL)
         return -1;
     c->err = (struct err){0};
+    mode_t mode = 0;
+    if (top_mode(c, inside, dir, &mode) < 0)
+        return -1;
     int at = into ? open(dst, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
     if (into && at < 0)
         return err_sys(&c->err, "%s", dst);
     const char *name = into ? base : dst;
     int r, fd = -1;
     if (!dir) {
-        r = get_file(c, inside, at, name, 0644);
-    } else if ((mkdirat(at, name, 0755) < 0 && errno != EEXIST) ||
+        r = get_file(c, inside, at, name, mode);
+    } else if ((mkdirat(at, name, 0700 | mode) < 0 && errno != EEXIST) ||
                (fd = openat(at, name,
                             O_RDONLY | O_DIRECTORY | O_CLOEXEC | (into ? O_NOFOLLOW : 0))) < 0) {
         r = err_sys(&c->err, "%s", name);

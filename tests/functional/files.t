@@ -224,6 +224,24 @@ def copying(t, d, c, box):
          b"120\none sub ", "what it is inside")
     r = cp("tree/one", box + ":" + W + "into/")
     t.eq((r.returncode, c.read(box, W + "into/one")), (0, b"1"), "cp of a file into a directory")
+    for name in ("sparse/empty/deep", "sparse/links"):
+        os.makedirs(os.path.join(d.work, name))
+    os.symlink("nowhere", os.path.join(d.work, "sparse", "links", "l"))
+    t.write("d/work/sparse/-n", "5", 0o600)
+    r = cp("sparse", box + ":" + W + "sparse")
+    t.eq((r.returncode, c.sh(box, "cd sparse && find . | sort | tr '\\n' ' '; stat -c %a ./-n")[1]),
+         (0, b". ./-n ./empty ./empty/deep ./links 600\n"), "directories with nothing in them are made, and modes kept") or t.diag(r.stderr)
+    t.write("d/work/-dash", "6")
+    t.eq((cp("--", "-dash", box + ":" + W + "-dash").returncode, c.read(box, W + "-dash")), (0, b"6"), "a name with a dash first")
+    c.sh(box, "chmod 700 sparse/empty; echo key > sparse/key; chmod 640 sparse/key; echo k > alone; chmod 600 alone; ln -s alone to-alone")
+    old = os.umask(0o022)
+    r = cp(box + ":" + W + "sparse", "back")
+    t.eq((r.returncode, [oct(os.stat(os.path.join(d.work, "back", x)).st_mode & 0o777) for x in ("empty", "empty/deep", "key", "-n")]),
+         (0, ["0o700", "0o755", "0o640", "0o600"]), "cp out: empty directories, and as private as they were") or t.diag(r.stderr)
+    for name in ("alone", "to-alone"):
+        r = cp(box + ":" + W + name, "got-" + name)
+        t.eq((r.returncode, os.stat(os.path.join(d.work, "got-" + name)).st_mode & 0o777), (0, 0o600), "and one file alone: " + name) or t.diag(r.stderr)
+    os.umask(old)
     outside = t.mkdir("outside", 0o777)
     c.sh(box, "mkdir -p bad/sub; echo x > bad/ok; ln -s %s bad/esc; mkfifo bad/fifo; ln -s /etc/passwd bad/pw"
          % outside)

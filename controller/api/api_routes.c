@@ -211,6 +211,11 @@ static void serve(struct api *a, struct evhttp_request *req, const struct route 
         wake(a, req, r);
     else if (r)
         t->in(a, req, q, r);
+    else if (strncmp(q->args[0], "sb-", 3) != 0)
+        api_refuse(
+            req, 404, "sandbox_not_found",
+            "a sandbox is found by its id here, which begins with sb-; list the sandboxes to "
+            "find the id of a name");
     else
         api_refuse(req, 404, "sandbox_not_found", "there is no such sandbox");
 }

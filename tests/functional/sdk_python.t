@@ -60,6 +60,14 @@ def life(t, c):
     kind(t, refused(c.create, "p", name="one"), durward.Conflict, "conflict", "a name is taken once")
     kind(t, refused(c.create, "nope"), durward.BadRequest, "bad_request", "an unknown policy")
     kind(t, refused(c.create), durward.BadRequest, "bad_request", "no policy where there are two")
+    e = refused(c.get, "one")
+    t.ok(isinstance(e, durward.NotFound) and "list the sandboxes to find the id of a name" in str(e), "get by a name says how to find the id", repr(e))
+    for wrong in (b"true", ["echo", b"x"], [], [1]):
+        try:
+            a.exec(wrong)
+            t.ok(False, "no command: %r" % (wrong,), "it was run")
+        except TypeError as e:
+            t.has(str(e), "decode bytes first", "no command, and what is one is said: %r" % (wrong,))
     a.delete()
     c.delete(a.id)
     kind(t, refused(c.get, a.id), durward.NotFound, "sandbox_not_found", "a deleted one")

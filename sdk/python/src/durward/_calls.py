@@ -373,6 +373,14 @@ def octets(data: bytes | str) -> bytes:
     return data if isinstance(data, bytes) else bytes(memoryview(data))
 
 
+def words(command: Sequence[str]) -> list[str]:
+    argv = [] if isinstance(command, (bytes, bytearray, memoryview)) else list(command)
+    if not argv or not all(isinstance(word, str) for word in argv):
+        raise TypeError("a command is a str, which /bin/sh gets, or a list of at least one str; decode bytes first, "
+                        "or give them as stdin")
+    return argv
+
+
 def exec_body(command: str | Sequence[str], cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None,
               timeout: int | None, stdin: bytes | str | None, split: bool,
               max_output: int | None) -> dict[str, Any]:
@@ -381,7 +389,7 @@ def exec_body(command: str | Sequence[str], cwd: str | os.PathLike[str] | None, 
     if isinstance(command, str):
         wish["command"] = command
     else:
-        wish["argv"] = list(command)
+        wish["argv"] = words(command)
     if stdin is not None:
         wish["stdin"], wish["stdin_encoding"] = base64.b64encode(octets(stdin)).decode(), "base64"
     return wish

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum { CHECKPOINTS_MAX = 1 << 24 };
+enum { CHECKPOINTS_MAX = 1 << 24, NAMED_LINE_MAX = 4096 };
 
 /* A log's name. A line of the same log as the one before has its; so a name may be there twice. */
 struct named {
@@ -70,16 +70,36 @@ static const char *log_of(struct verify_anchor *a, struct slice before)
     return one->name;
 }
 
+/* What goes by https is one JSON object, in which a run's name is the first member: taken out of
+ * it, the line is as it was signed. */
+static void take_name(struct slice *line, struct slice *before, char whole[NAMED_LINE_MAX])
+{
+    static const struct slice member = SLICE("{\"log\":\"");
+    if (!slice_starts(*line, member) || line->n >= NAMED_LINE_MAX)
+        return;
+    struct slice name = {line->p + member.n, line->n - member.n};
+    ssize_t end = slice_find_slice(name, SLICE("\","));
+    if (end < 0)
+        return;
+    size_t n = name.n - (size_t)end - 2;
+    whole[0] = '{';
+    memcpy(whole + 1, name.p + end + 2, n);
+    *before = (struct slice){name.p, (size_t)end};
+    *line = (struct slice){whole, n + 1};
+}
+
 static int keep(struct verify_anchor *a, struct slice line, const struct signing_key *key,
                 struct err *err)
 {
     struct checkpoint c;
+    char whole[NAMED_LINE_MAX];
     ssize_t brace = slice_find(line, '{');
     if (brace < 0)
         return 0;
     struct slice before = {line.p, (size_t)brace};
     line.p += brace;
     line.n -= (size_t)brace;
+    take_name(&line, &before, whole);
     if (checkpoint_parse(line, &c) < 0)
         return 0;
     if (!checkpoint_signed_by(&c, key))

@@ -46,23 +46,29 @@ bool parent_anchor_reaped(struct parent *p, pid_t pid, int status)
 }
 
 /* A run's checkpoint has the name of its log before it: a daemon's log has the same key, and may
- * have the same anchor. What goes by https stays one JSON object. */
+ * have the same anchor. What goes by https stays one JSON object, with the name in it
+ * (verify_anchor.c takes it out again). */
 int parent_anchor(struct parent *p, struct msg *m)
 {
-    char line[1024], named[sizeof line + sizeof p->run_id + sizeof "run- "];
+    char line[1024], named[sizeof line + sizeof p->run_id + sizeof "run- "],
+        object[sizeof named + sizeof "{\"log\":\"\","];
     struct err err = {0};
     const struct config_audit *a = config_audit(p->config);
     if (msg_get_str(m, line, sizeof line) < 0 || msg_end(m) < 0)
         return -1;
-    if (p->mode == PARENT_RUN)
+    bool of_run = p->mode == PARENT_RUN && line[0] == '{';
+    if (of_run) {
         snprintf(named, sizeof named, "run-%s %s", p->run_id, line);
-    else
+        snprintf(object, sizeof object, "{\"log\":\"run-%s\",%s", p->run_id, line + 1);
+    } else {
         snprintf(named, sizeof named, "%s", line);
+        snprintf(object, sizeof object, "%s", line);
+    }
     if (a->anchor_syslog && parent_syslog(a->anchor_syslog, "checkpoint", named, &err) < 0)
         proc_log("audit anchor: %s", err.text);
     if (a->anchor_command && store_command_tell(a->anchor_command, named, &p->anchor_pid, &err) < 0)
         proc_log("audit anchor: %s", err.text);
     if (config_exporter_url(p->config, EXPORTER_ANCHOR))
-        notice_queue_add(p, SINK_ANCHOR, "", line);
+        notice_queue_add(p, SINK_ANCHOR, "", object);
     return 0;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """audit.notify: thresholds that the log reaches are told by webhook (verified TLS, tried again),
 command and syslog, recorded, counted, and pause or end the sandbox; anchor.https."""
+import glob
 import json
 import os
 import shutil
@@ -297,7 +298,7 @@ def exported(t, s):
              "the record has the handshake's facts", str(first[0]))
 
 
-def private(t, s, hook, out):
+def private(t, s, hook, out, keeper):
     """The same of `durward run`, whose end does not cut a notice off."""
     before = len(hook.got)
     r = s.d.run(["sh", "-c", "for i in 1 2 3 4; do curl -s -o /dev/null https://api.github.com/gists;"
@@ -314,6 +315,12 @@ def private(t, s, hook, out):
                    "for i in 1 2; do curl -s -o /dev/null -H 'Authorization: Bearer ghp_stolen' https://api.github.com/user; done; cat"],
                   cwd=s.d.work, env=s.d.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     t.ok(tap.wait_for(lambda: os.path.exists(out + ".held"), 20, 0.05), "durward run: a command that takes its time")
+    kept = len(keeper.got)
+    for pid in [pid for pid, role in s.d.roles(run.pid) if role == "parent"]:
+        os.kill(pid, signal.SIGHUP)
+    names = {"run-" + os.path.basename(x)[4:] for x in glob.glob(os.path.join(s.d.audit_dir, "run-*"))}
+    got = tap.wait_for(lambda: [x for _, x in keeper.got[kept:] if x.get("log") in names], 8, 0.1)
+    t.ok(got, "a run's checkpoint that goes to the anchor by https has its log's name", str(keeper.got[kept:])[:300], *names)
     os.remove(out + ".hold")
     said = run.communicate(timeout=30)[1]
     t.ok(run.returncode == 0 and "not delivered" not in said, "a command that ended while the roles did has had its notice", said)
@@ -343,7 +350,7 @@ def main(t):
         with open(path, "wb") as f:
             f.write(b"".join(r.body.strip() + b"\n" for r, _ in keeper.got))
     t.eq(s.d.stop(), 0, "the daemon ends well")
-    private(t, s, hook, out)
+    private(t, s, hook, out, keeper)
     if keeper.got:
         r = s.d.command("audit", "verify", "--anchor", path, s.d.audit_dir)
         t.ok(r.returncode == 0 and "of the anchor found" in r.stdout, "verify finds it",

@@ -298,10 +298,15 @@ static void test_anchor_names(void)
         "host run-c: ", "xrun-d "};
     for (size_t i = 0; i < ARRAY_LEN(before); i++)
         n += (size_t)snprintf(mixed + n, sizeof mixed - n, "%s%s\n", before[i], anchors);
+    static const char *const within[] = {"run-a", "run-e", "other"};
+    for (size_t i = 0; i < ARRAY_LEN(within); i++) /* what https gets */
+        n += (size_t)snprintf(mixed + n, sizeof mixed - n, "{\"log\":\"%s\",%s\n", within[i],
+                              anchors + 1);
     struct verify_anchor *a = anchor_of(dir, mixed, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(a);
-    CU_ASSERT_EQUAL(verify_anchor_of(a, ""), 4);
-    CU_ASSERT_EQUAL(verify_anchor_of(a, "run-a"), 2);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, ""), 5);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, "run-a"), 3);
+    CU_ASSERT_EQUAL(verify_anchor_of(a, "run-e"), 1);
     CU_ASSERT_EQUAL(verify_anchor_of(a, "run-b"), 2);
     CU_ASSERT_EQUAL(verify_anchor_of(a, "run-"), 0);
     CU_ASSERT_TRUE(verify_anchor_missing(a, "run-a", 0, &seq)); /* told */
@@ -311,6 +316,10 @@ static void test_anchor_names(void)
     absent = verify_anchor_absent(a, &seq);
     CU_ASSERT_PTR_NOT_NULL_FATAL(absent);
     CU_ASSERT_STRING_EQUAL(absent, "run-b");
+    absent = verify_anchor_absent(a, &seq);
+    CU_ASSERT(absent && strcmp(absent, "run-e") == 0);
+    CU_ASSERT_EQUAL(verify_anchor_seen(a, seq, slice_str(anchors)),
+                    1);                                /* the line as it was signed */
     CU_ASSERT_PTR_NULL(verify_anchor_absent(a, &seq)); /* each once */
     verify_anchor_free(a);
     fixture_remove(dir);

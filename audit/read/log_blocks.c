@@ -14,7 +14,7 @@
 
 enum { ROW = BLOCKS_CHAPTER / 8 };
 
-static const char magic[16] = "durward blocks 1";
+static const char magic[16] = "durward blocks 2";
 
 struct log_blocks {
     struct index_file file;

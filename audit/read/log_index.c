@@ -28,7 +28,7 @@ struct log_index {
     unsigned char filter[LOG_INDEX_BITS / 8];
 };
 
-static const char magic[16] = "durward index 1";
+static const char magic[16] = "durward index 2";
 
 struct log_index *log_index_new(void)
 {
@@ -175,9 +175,7 @@ static bool absent(const struct log_index *x, const char *key, const char *value
 
 static bool host_absent(const struct log_index *x, const char *host)
 {
-    char text[TERMS_HOST_MAX];
-    return host && terms_plain(host) && strlen(host) < TERMS_HOST_MAX &&
-           !has(x, terms_hash("host", terms_lower(slice_str(host), text)));
+    return host && terms_plain(host) && !has(x, terms_host(slice_str(host)));
 }
 
 bool log_index_follows(const struct query_filter *f)

@@ -2,6 +2,7 @@
  * is parsed as JSON. An end is judged with what its request's beginning said. */
 #include "query.h"
 
+#include "buf.h"
 #include "ngrams.h"
 #include "id_lines.h"
 #include "line_filter.h"
@@ -196,9 +197,40 @@ static bool matches(const struct query_filter *f, const struct query_row *r)
     return in_time(f, r->received) && (f->text == NULL || contains(r->line, f->text));
 }
 
+/* A value with a zero in it is no shorter one: the zero becomes what no filter's plain text is
+ * (U+FFFD), and so it is compared whole, as the indexes and the line filter read it. */
+static int show_zeros(json_t *line)
+{
+    static const char mark[] = "\xef\xbf\xbd";
+    const char *key;
+    json_t *v;
+    json_object_foreach(line, key, v)
+    {
+        const char *s = json_string_value(v);
+        size_t n = json_string_length(v);
+        struct buf to;
+        if (s == NULL || strlen(s) == n)
+            continue;
+        buf_init(&to, n * (sizeof mark - 1));
+        int bad = 0;
+        for (size_t i = 0; i < n; i++)
+            bad |= s[i] ? buf_append(&to, s + i, 1) : buf_append_str(&to, mark);
+        bad |= bad ? 0 : json_string_setn(v, (const char *)buf_data(&to), buf_len(&to));
+        buf_free(&to);
+        if (bad)
+            return -1;
+    }
+    return 0;
+}
+
 static json_t *read_json(const char *p, size_t n)
 {
-    return json_loadb(p, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    static const char zero[] = "\\u0000";
+    json_t *line = json_loadb(p, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    if (line == NULL || memmem(p, n, zero, sizeof zero - 1) == NULL || show_zeros(line) == 0)
+        return line;
+    json_decref(line);
+    return NULL;
 }
 
 /* A line that may match: the whole reading. */

@@ -37,12 +37,24 @@ struct slice terms_value(struct slice line, const char *key)
     return (struct slice){rest.p, n};
 }
 
-struct slice terms_lower(struct slice s, char to[TERMS_HOST_MAX])
+/* From its last byte to its first, so that each domain above a host is a step on the way: whatever
+ * its length, it is read once. domains: NULL, or who gets those, too. */
+static uint64_t host_hash(struct slice host, terms_fn domains, void *arg)
 {
-    size_t n = s.n < TERMS_HOST_MAX ? s.n : TERMS_HOST_MAX;
-    for (size_t i = 0; i < n; i++)
-        to[i] = ascii_lower(s.p[i]);
-    return (struct slice){to, n};
+    static const char key[] = "host";
+    uint64_t h = terms_sum(UINT64_C(14695981039346656037), key, sizeof key);
+    for (size_t i = host.n; i-- > 0;) {
+        const char c = ascii_lower(host.p[i]);
+        h = terms_sum(h, &c, 1);
+        if (c == '.' && domains)
+            domains(arg, h ^ h >> 29, true);
+    }
+    return h ^ h >> 29;
+}
+
+uint64_t terms_host(struct slice host)
+{
+    return host_hash(host, NULL, NULL);
 }
 
 bool terms_plain(const char *s)
@@ -55,15 +67,8 @@ bool terms_plain(const char *s)
 
 static void give_host(struct slice authority, terms_fn fn, void *arg)
 {
-    char text[TERMS_HOST_MAX];
-    struct slice all = terms_lower(authority, text), host = query_host(all);
-    if (all.n == 0)
-        return;
-    fn(arg, terms_hash("host", all), true);
-    fn(arg, terms_hash("host", host), true);
-    for (size_t i = 0; i < host.n; i++)
-        if (host.p[i] == '.')
-            fn(arg, terms_hash("host", (struct slice){host.p + i, host.n - i}), true);
+    fn(arg, terms_host(authority), true);
+    fn(arg, host_hash(query_host(authority), fn, arg), true);
 }
 
 /* The next field of a line, of which `rest` is left from the comma before it on (or the bracket).
@@ -144,7 +149,7 @@ static void want(uint64_t *list, size_t *n, const char *key, const char *value)
 
 void terms_filter(const struct query_filter *f, struct terms_wanted *w)
 {
-    char text[TERMS_HOST_MAX], status[24];
+    char status[24];
     w->n_request = w->n_own = 0;
     want(w->request, &w->n_request, "id", f->id);
     want(w->request, &w->n_request, "sandbox", f->sandbox);
@@ -152,8 +157,8 @@ void terms_filter(const struct query_filter *f, struct terms_wanted *w)
     want(w->request, &w->n_request, "rule", f->rule);
     want(w->request, &w->n_request, "credential", f->credential);
     want(w->request, &w->n_request, "method", f->method);
-    if (f->host && terms_plain(f->host) && strlen(f->host) < TERMS_HOST_MAX)
-        w->request[w->n_request++] = terms_hash("host", terms_lower(slice_str(f->host), text));
+    if (f->host && terms_plain(f->host))
+        w->request[w->n_request++] = terms_host(slice_str(f->host));
     want(w->own, &w->n_own, "code", f->code);
     want(w->own, &w->n_own, "role", f->role);
     snprintf(status, sizeof status, "%" PRId64, f->status);

@@ -5,13 +5,14 @@
 
 #include "query.h"
 
-enum { TERMS_HOST_MAX = 512, TERMS_FILTER_MAX = 12 };
+enum { TERMS_FILTER_MAX = 12 };
 
 /* of_request: an end that does not say it has it from its admitted record. */
 typedef void (*terms_fn)(void *arg, uint64_t term, bool of_request);
 
 uint64_t terms_sum(uint64_t h, const void *bytes, size_t n); /* FNV-1a, going on from h */
 uint64_t terms_hash(const char *key, struct slice value);
+uint64_t terms_host(struct slice host); /* of a host, or a domain with its dot; case is folded */
 /* The value of a key (",\"sandbox\":") in a line; n is 0 when there is none. */
 struct slice terms_value(struct slice line, const char *key);
 /* What an index takes of a line beside its terms; empty where there is none. */
@@ -21,8 +22,6 @@ struct terms_marks {
 /* All of a line but its id and times. A host gives itself, with its port, and each domain above it
  * with a leading dot. */
 struct terms_marks terms_line(struct slice line, terms_fn fn, void *arg);
-/* ASCII lower case, cut at TERMS_HOST_MAX. */
-struct slice terms_lower(struct slice s, char to[TERMS_HOST_MAX]);
 /* What the log writes as it is given; other values are not looked up. */
 bool terms_plain(const char *value);
 

@@ -1,6 +1,6 @@
 /* The two ends of MCP over stdio: any bytes as a message, and as a head with a body that comes in
- * pieces. What jansson takes for a message the walk takes for the same one; pieces change nothing.
- */
+ * pieces. What jansson takes for a message the walk takes for the same one, and two ids for the same
+ * text; pieces change nothing. */
 #include "stdio_mcp.h"
 
 #include <jansson.h>
@@ -22,6 +22,17 @@ static void compare(struct slice text, int n, const struct stdio_message *m)
         ((method != NULL) != (m[0].method.n > 0) || (id != NULL) != (m[0].id.n > 0)))
         abort();
     json_decref(root);
+}
+
+/* Two ids that are texts. One that jansson cannot read is left out. */
+static void compare_ids(struct slice a, struct slice b)
+{
+    json_t *x = json_loadb(a.p, a.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL),
+           *y = json_loadb(b.p, b.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (json_is_string(x) && json_is_string(y) && stdio_same_id(a, b) != (json_equal(x, y) != 0))
+        abort();
+    json_decref(x);
+    json_decref(y);
 }
 
 static enum stdio_body_end run(const struct stdio_head *h, struct slice text, size_t piece,
@@ -77,6 +88,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < n; i++)
         if (m[i].id.n > STDIO_ID_MAX || m[i].method.n > text.n)
             abort();
+    for (int i = 0; i < n && i < 2; i++)
+        for (int k = 0; k < n; k++)
+            compare_ids(m[i].id, m[k].id);
     compare(text, n, m);
     take_head(text, 1 + data[0] % 16);
     return 0;

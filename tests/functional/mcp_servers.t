@@ -19,7 +19,7 @@ DENIED = "Durward denied this request"
 
 def steps(*calls):
     """tools/call of NAME(ARGUMENTS), or a method."""
-    return "".join(json.dumps({"method": c, "params": {}} if isinstance(c, str) else
+    return "".join(json.dumps(c if isinstance(c, dict) else {"method": c, "params": {}} if isinstance(c, str) else
                               {"method": "tools/call", "params": {"name": c[0], "arguments": c[1]}}) + "\n" for c in calls)
 
 
@@ -63,6 +63,13 @@ def config(t, name="d"):
     for name, more in (("turns", {"changed": "refuse"}), ("asks", {"changed": "ask"})):
         s.d.extra["mcp_servers"][name] = one
         s.rule(allow="http://durward.internal/mcp/" + name, mcp=dict({"tools": ["echo", "turn"]}, **more))
+    odd = os.path.join(s.d.dir, "odd")
+    os.mkdir(odd)
+    os.symlink(os.path.join(s.d.work, "agents-own"), os.path.join(odd, "out"))
+    s.d.extra["mcp_servers"]["vile"] = dict(one, files=one["files"] + [{"path": odd, "at": "/srv/odd"}])
+    s.rule(allow="http://durward.internal/mcp/vile", mcp={
+        "tools": ["echo", "poison", "flood", "long", "turn", "fetch", {"name": "read", "arguments": {"/path": {"pattern": "/srv/odd/**"}}}],
+        "resources": "file:///srv/odd/**", "changed": "refuse", "server": {x: "refuse" for x in ("sampling", "elicitation", "roots")}})
     s.d.extra["mcp_servers"]["fixed"] = one
     s.rule(allow="http://durward.internal/mcp/fixed", mcp={"tools": ["turn", {"name": "echo", "sha256": "0" * 32}]})
     s.rule(allow="http://durward.internal/mcp/broken", mcp={"tools": ["*"]})
@@ -153,6 +160,56 @@ def misbehaves(t, s, box):
     t.ok("has ended" in error_of(got["steps"][2]), "one that ends is told of", str(got["steps"][2])[:300])
 
 
+VILE = (  # what it tries; the step; what the client has of it, and must not have; the record that names it
+    ("a result with a list of tools in it", ("poison", {"how": "list"}), '"tools": []', "hidden\"", ("completed", None, "hidden: 1")),
+    ("a result that asks the client's model", ("poison", {"how": "sampling"}), "-32003", "sampling/", ("completed", None, "requests of the server refused: 1")),
+    ("an error that sends the user to a URL", ("poison", {"how": "elicitation"}), "-32003", "odd.example.net", ("completed", None, "requests of the server refused: 1")),
+    ("a question to the client's user", ("poison", {"how": "elicitation/create"}), "-32601", "password", ("completed", None, "requests of the server refused: 1")),
+    ("a question for the client's folders", ("poison", {"how": "roots/list"}), "-32601", '"method": "roots/list"', ("completed", None, "requests of the server refused: 1")),
+    ("a result with two lists of tools", ("poison", {"how": "twice"}), "was cut", "hidden\"", ("aborted", "mcp_reply", None)),
+    ("a text that orders a call, which the model makes", ("end", {}), DENIED, None, ("denied", "mcp", "tools/call end")),
+    ("a text that orders a path, which the model reads", ("read", {"path": "/srv/odd/../../etc/shadow"}), DENIED, None,
+     ("denied", "mcp", "tools/call read: /path (path)")),
+    ("an escape by an escaped path", ("read", {"path": "/srv/odd/%2e%2e/shadow"}), DENIED, None, ("denied", "mcp", "tools/call read: /path (path)")),
+    ("an escape by a link of the server's", ("read", {"path": "/srv/odd/out"}), "not read: ", "zebra", None),
+    ("a link to a resource, which the client reads", {"method": "resources/read", "params": {"uri": "file:///etc/shadow"}}, DENIED, None,
+     ("denied", "mcp", "resources/read file:///etc/shadow")),
+    ("a line without end", ("long", {}), "8 MiB", None, None),
+    ("a flood", ("flood", {}), "flooded", None, None),
+    ("a path that its own policy does not name", ("fetch", {"url": "https://api.github.com/user/keys"}), "no_rule", None, ("denied", "no_rule", None)),
+    ("a description that changes", ("turn", {}), "turned", None, None),
+    ("and its tool then", ("echo", {}), DENIED, None, ("denied", "mcp", "echo: changed")),
+)
+
+
+def vile(t, s, box):
+    """Each thing that a malicious server does has its answer, and where somebody was refused its name on record."""
+    with open(os.path.join(s.d.work, "agents-own"), "w") as f:
+        f.write("zebra")
+    for one in VILE[:-2]:
+        answered(t, s, one, lambda step=one[1]: session(box, "vile", step)["steps"][-1])
+    turned = []
+    answered(t, s, VILE[-1], lambda: turned.extend(session(box, "vile", "tools/list", VILE[-2][1], "tools/list", VILE[-1][1])["steps"]) or turned[-1])
+    t.ok("turned" in json.dumps(turned[2]) and '"echo"' in json.dumps(turned[1]) and '"echo"' not in json.dumps(turned[3]),
+         "vile: a description that changes: its tool is not shown", json.dumps(turned)[-600:])
+    got = json.dumps(session(box, "vile", ("poison", {"how": "order"}), ("poison", {"how": "link"}))["steps"])
+    t.ok("IGNORE" in got and "resource_link" in got, "texts and links of a result pass: what they lead to is decided", got[:600])
+
+
+def answered(t, s, one, what_came):
+    what, _, has, lacks, record = one
+    kind, code, detail = record or (None, None, None)
+
+    def named():
+        return [r for r in s.d.kinds(kind) if (code is None or r.get("code") == code) and (detail or "") in r.get("detail", "")]
+    before = len(named()) if record else 0
+    got = json.dumps(what_came())
+    t.ok(has in got and (lacks is None or lacks not in got), "vile: %s: %s" % (what, has), got[:600])
+    if record:
+        t.ok(tap.wait_for(lambda: len(named()) > before, 5), "vile: %s: on record: %s %s" % (what, code or kind, detail or ""),
+             str([(r.get("code"), r.get("detail")) for r in s.d.kinds(kind)])[-600:])
+
+
 def pinned(t, s, box):
     """A server that changes what it says of a tool is seen, and refused or asked about where the rule says so."""
     calls = ("tools/list", ("echo", {"n": 1}), ("turn", {}), "tools/list", ("echo", {"n": 2}), ("turn", {}))
@@ -170,7 +227,7 @@ def pinned(t, s, box):
     t.ok("echo" in names(got["odd"][4]) and text_of(got["odd"][5]) == '{"n": 2}', "without a word of it the tool passes")
     details = [r.get("detail", "") for r in s.d.kinds("completed")]
     seen = [d for d in details if "changed echo " in d]
-    t.ok(len(seen) == 3 and any("pinned echo " in d for d in details), "each change is in the log, as what was pinned is", *seen)
+    t.ok(len(seen) == 4 and any("pinned echo " in d for d in details), "each change is in the log, as what was pinned is", *seen)
     first = [d.split("pinned echo ")[1][:64] for d in details if "pinned echo " in d]
     t.ok(first and len(set(first)) == 1 and len(first[0]) == 64, "by its hash", str(first))
     t.ok(any("changed (n)" in r.get("detail", "") or "echo: changed" in r.get("detail", "") for r in s.d.kinds("denied")),
@@ -298,6 +355,7 @@ def main(t):
         t.part(part, t, s, box)
     t.part(by_http, t, box)
     t.part(misbehaves, t, s, box)
+    t.part(vile, t, s, box)
     t.part(pinned, t, s, box)
     t.part(confined, t, s, box)
     t.part(credential, t, s, box)

@@ -2,6 +2,8 @@
  * only once it is off the stack. Its TLS half is io_tls.c. */
 #include "io_internal.h"
 
+#include "assertion.h"
+
 #include <errno.h>
 #include <event2/event.h>
 #include <stdarg.h>
@@ -14,10 +16,11 @@
 
 enum { IO_READ_CHUNK = 16 * 1024, IO_CLOSE_SECONDS = 10, IO_READS_A_TURN = 8, IO_CLOCK_MS = 10 };
 
-/* How many of a process linger at once, and of one owner: descriptors are the process's. */
-enum { IO_LINGERING_MAX = 512, IO_LINGERING_OF_ONE = 256 };
+/* How many of a process linger at once, or wait for a peer that does not take their last output and
+ * are counted by nobody; and of one owner: descriptors and memory are the process's. */
+enum { IO_STAYING_MAX = 512, IO_STAYING_OF_ONE = 256 };
 enum { IO_LINGER_SECONDS = 2, IO_LINGER_BYTES = 1 << 20 };
-static struct quota lingering = {.total = IO_LINGERING_MAX, .each = IO_LINGERING_OF_ONE};
+static struct quota staying = {.total = IO_STAYING_MAX, .each = IO_STAYING_OF_ONE};
 
 void io_set_state(struct io *io, enum io_state s)
 {
@@ -52,11 +55,27 @@ void io_emit(struct io *io, enum io_event ev)
         io->fn(io, ev, io->arg);
 }
 
+/* Whose closing is to be told is told by the other of two, while that is open. */
+static void leave_to_other(struct io *io)
+{
+    struct io *with = io->with;
+    if (with == NULL)
+        return;
+    ASSERT(io->closed == NULL || with->closed == NULL);
+    with->with = NULL;
+    if (io->closed) {
+        with->closed = io->closed;
+        with->closed_arg = io->closed_arg;
+        io->closed = NULL;
+    }
+}
+
 static void io_destroy(struct io *io)
 {
+    leave_to_other(io);
     void (*closed)(void *arg) = io->closed;
     void *closed_arg = io->closed_arg;
-    quota_leave(&io->lingers);
+    quota_leave(&io->stays);
     event_free(io->rd);
     event_free(io->wr);
     event_free(io->soon);
@@ -163,12 +182,27 @@ static void enter(struct io *io)
 /* The last output of a stream without an owner is out, or cannot be sent. */
 static void said_all(struct io *io)
 {
-    if (io->lingers.n == 0 || io->why[0]) {
+    if (!io->lingers || io->why[0]) {
         io_set_state(io, IO_S_CLOSED);
     } else if (!io->drops) {
         io->drops = true;
         io_deadline(io, IO_LINGER_SECONDS);
     }
+}
+
+static bool take_place(struct io *io)
+{
+    return io->stays.n > 0 ||
+           quota_take(&staying, &io->stays, slice_str(io->owner), 1) == QUOTA_TAKEN;
+}
+
+/* Its peer does not take the last output: it stays for it, or is cut. */
+static void stay(struct io *io)
+{
+    if (io->closed || io->with || take_place(io))
+        return;
+    io_break(io);
+    io_set_state(io, IO_S_CLOSED);
 }
 
 /* Leave a frame: send what callbacks queued, tell about failures, recompute interest, free. */
@@ -195,6 +229,8 @@ static void leave(struct io *io)
         io_emit(io, IO_ERROR);
     if (io->state == IO_S_CLOSING && (buf_len(&io->out) == 0 || io->why[0]))
         said_all(io);
+    else if (io->state == IO_S_CLOSING)
+        stay(io);
     io->depth--;
     if (io->state == IO_S_CLOSED)
         io_destroy(io);
@@ -408,6 +444,13 @@ void io_counted(struct io *io, size_t *n)
     io_when_closed(io, one_less, n);
 }
 
+void io_closed_with(struct io *io, struct io *other)
+{
+    ASSERT(io->with == NULL && other->with == NULL);
+    io->with = other;
+    other->with = io;
+}
+
 void io_close(struct io *io)
 {
     if (io == NULL || io->state == IO_S_CLOSED)
@@ -444,7 +487,7 @@ void io_close_lingering(struct io *io)
     if (io == NULL || io->state >= IO_S_CLOSING)
         return;
     if (!io->eof && !io->breaks) /* without a place it is closed as any other */
-        (void)quota_take(&lingering, &io->lingers, slice_str(io->owner), 1);
+        io->lingers = take_place(io);
     io_close_flushed(io);
 }
 

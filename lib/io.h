@@ -30,8 +30,10 @@ typedef void (*io_fn)(struct io *io, enum io_event ev, void *arg);
 struct io *io_new(struct event_base *base, int fd, size_t in_max, size_t out_max, bool wipe);
 void io_callback(struct io *io, io_fn fn, void *arg); /* may change hands between owners */
 void io_close(struct io *io);                         /* drops unsent output; NULL is fine */
-void io_close_flushed(struct io *io); /* sends what is queued first (10 s at most); no more
-                                         callbacks after this call */
+/* Sends what is queued first (10 s at most); no more callbacks after this call. What its peer does
+ * not take at once keeps it where somebody counts it (io_when_closed), or it has one of the places
+ * below; else it is cut. */
+void io_close_flushed(struct io *io);
 /* The same, and the peer's end is waited for (2 s and 1 MiB at most, and 256 streams of an owner,
  * never more than are left of 512 for all others): for last words that are to arrive while the peer
  * may still be sending (RFC 9112 9.6, RFC 6455 7.1.1). */
@@ -42,6 +44,8 @@ void io_owner(struct io *io, struct slice owner); /* whose it is, in a process t
  */
 void io_when_closed(struct io *io, void (*fn)(void *arg), void *arg);
 void io_counted(struct io *io, size_t *n); /* *n is one more until then */
+/* Two that count as one: fn of either is told when both are closed. */
+void io_closed_with(struct io *io, struct io *other);
 /* What was sent is not whole, and its reader must see that: closing will say no close_notify and
  * will be a reset. */
 void io_break(struct io *io);

@@ -30,6 +30,7 @@ struct io {
     void *arg;
     void (*closed)(void *arg); /* when its descriptor is; NULL */
     void *closed_arg;
+    struct io *with; /* which has to be closed, too, before that is told; NULL */
     struct buf in, out;
     struct buf raw;     /* TLS bytes read before the handshake began */
     const char *no_tls; /* why the handshake that was asked for cannot be; NULL */
@@ -41,8 +42,9 @@ struct io {
     bool awaits_end; /* of the socket, after TLS has ended (io_await_end) */
     bool breaks;     /* closing is to be a reset */
     char owner[65];
-    struct quota_part lingers; /* closing: the peer's end is waited for, */
-    bool drops;                /* and what it says is dropped */
+    struct quota_part stays; /* closing, with nobody who counts it */
+    bool lingers;            /* closing: the peer's end is waited for, */
+    bool drops;              /* and what it says is dropped */
     size_t dropped;
     bool dry;      /* TLS: the last read took all there was; the loop tells of more */
     size_t high;   /* mark of the output, in bytes */

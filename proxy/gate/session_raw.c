@@ -216,6 +216,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         over(s, RECORD_ABORTED, code);
         return;
     }
+    io_closed_with(s->io, raw->up); /* its session's place is free when both are closed */
     io_callback(raw->up, on_origin, s);
     io_deadline(s->io, s->gate->limits.tunnel_seconds);
     turn(s);

@@ -3,13 +3,15 @@
 not answer or cannot be reached, heads that are too long, too many connections, too many names."""
 import os
 import socket
+import ssl
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import client, nginx, scene, tap  # noqa: E402
 
-HOST = "odd.example.com"
+HOST, RAW = "odd.example.com", "raw.example.com"
 LIMITS = {"connections": 40, "head_bytes": 16384, "headers": 50, "target_bytes": 4096,
           "head_seconds": 2, "idle_seconds": 3, "dial_seconds": 2, "reply_seconds": 2,
           "mints": 3}
@@ -188,6 +190,73 @@ def leaving(t, s, address):
     t.ok(tap.wait_for(lambda: gate.get(HOST, "/ok").status == 200, 6, 0.3), "and when they are closed others are served")
 
 
+def leaving_tunnel(t, s, address):
+    """As does one whose far end is the one that takes nothing."""
+    gates = [pid for pid, role in s.d.roles() if role == "gate"]
+    before = {pid: sockets(pid) for pid in gates}
+    hello, incoming = ssl.MemoryBIO(), ssl.MemoryBIO()
+    try:
+        ssl.create_default_context().wrap_bio(incoming, hello, server_hostname=RAW).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    first, gate, most, done = hello.read(), s.gate(address, timeout=1), 0, 0
+    much = b"x" * (s.deaf.holds() + 256 * 1024)  # more than the kernel keeps for it, and less than that and the gate
+    try:
+        for _ in range(3 * LIMITS["connections"]):
+            r, st = gate.connect(RAW + ":443")
+            with st:
+                st.send(first + much)
+                st.sock.shutdown(socket.SHUT_WR)
+                while st.sock.recv(65536):
+                    pass
+            done += 1
+            most = max([most] + [sockets(pid) - before[pid] for pid in gates])
+    except (OSError, client.Ended) as e:
+        t.diag("after %d: %r" % (done, e))
+    t.diag("%d tunnels, of which a gate had %d at once" % (done, most))
+    t.ok(done > 10 and most <= LIMITS["connections"] + 5,
+         "a tunnel that is over and whose origin reads nothing counts as a connection", "%d" % most)
+    s.deaf.drop()
+    t.ok(tap.wait_for(lambda: s.gate(address, timeout=1).get(HOST, "/ok").status == 200, 15, 0.3), "and its place is free again")
+
+
+class Deaf:
+    """Says at once that it has no more to say, and reads nothing."""
+
+    def __init__(self):
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(64)
+        self.held = []
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        try:
+            while True:
+                conn, _ = self.listener.accept()
+                conn.shutdown(socket.SHUT_WR)
+                self.held.append(conn)
+        except OSError:
+            pass
+
+    def holds(self):
+        """Bytes that a connection to it takes although nobody reads."""
+        n = 0
+        with socket.create_connection(self.listener.getsockname()) as conn:
+            conn.setblocking(False)
+            try:
+                while True:
+                    n += conn.send(b"x" * 65536)
+            except BlockingIOError:
+                return n
+
+    def drop(self):
+        for conn in self.held:
+            conn.close()
+        self.held = []
+
+
 def mints(t, s, gate):
     got = []
     start = time.monotonic()
@@ -214,6 +283,10 @@ def main(t):
     t.cleanup(silent.close)
     s.d.resolve["closed.example.com"] = "127.0.0.1:%d" % nginx.free_port()
     s.d.resolve["silent.example.com"] = "127.0.0.1:%d" % silent.getsockname()[1]
+    s.deaf = Deaf()
+    t.cleanup(s.deaf.listener.close)
+    s.d.resolve[RAW] = "127.0.0.1:%d" % s.deaf.listener.getsockname()[1]
+    s.rule(allow=RAW, tunnel=True)
     for host in ("closed.example.com", "silent.example.com", "unknown.invalid"):
         s.rule(allow=host)
     s.d.limits = dict(LIMITS)
@@ -225,7 +298,8 @@ def main(t):
         return tap.wait_for(lambda: gate.get(*a, **kw), 1)
     patient(HOST, "/warm")
     for part, args in ((slow, (t, gate)), (origins, (t, s, gate)), (heads, (t, s, gate)),
-                       (crowds, (t, s, address)), (leaving, (t, s, address)), (mints, (t, s, gate))):
+                       (crowds, (t, s, address)), (leaving, (t, s, address)),
+                       (leaving_tunnel, (t, s, address)), (mints, (t, s, gate))):
         t.part(part, *args)
         tap.wait_for(lambda: patient(HOST, "/warm").status == 200, 5, 0.1)
     t.eq(s.d.stop(), 0, "the daemon ends well")

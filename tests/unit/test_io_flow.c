@@ -4,9 +4,11 @@
 #include "io.h"
 #include "tap_main.h"
 
+#include <errno.h>
 #include <event2/event.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -510,6 +512,80 @@ static void test_counted(void)
     }
 }
 
+/* One whose last output its peer does not take, and then that peer has closed, or nothing more is
+ * sent by it. Made of more than a local socket takes. */
+static struct io *unsaid(int fds[2], struct slice owner)
+{
+    static char much[1 << 19];
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    struct io *io = io_new(base, fds[1], 4096, sizeof much, true);
+    io_owner(io, owner);
+    CU_ASSERT_EQUAL(io_write(io, much, sizeof much), 0);
+    return io;
+}
+
+/* What came, and how it ended: 0 an end, -1 a reset, 1 none yet. */
+static int ended(int fd)
+{
+    static char scrap[65536];
+    ssize_t n;
+    while ((n = recv(fd, scrap, sizeof scrap, MSG_DONTWAIT)) > 0)
+        ;
+    return n == 0 ? 0 : errno == EAGAIN ? 1 : -1;
+}
+
+/* Last output that is not taken keeps 256 streams of an owner, and a place is left for another's;
+ * what somebody counts needs none. The rest is cut, and its reader sees that. */
+static void test_unsaid(void)
+{
+    enum { ALL = 260, AT_ONCE = 256 };
+    int fds[ALL][2], other[2], counted[2];
+    unsigned cut = 0, closed = 0;
+    if (tls)
+        return; /* the same */
+    for (unsigned i = 0; i < ALL; i++)
+        io_close_flushed(unsaid(fds[i], SLICE("one")));
+    turn(5);
+    struct io *io = unsaid(counted, SLICE("one"));
+    io_when_closed(io, on_closed, &closed);
+    io_close_flushed(io);
+    io_close_flushed(unsaid(other, SLICE("other")));
+    turn(5);
+    for (unsigned i = 0; i < ALL; i++) {
+        struct pollfd p = {.fd = fds[i][0]};
+        cut += poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+    }
+    CU_ASSERT_EQUAL(cut, ALL - AT_ONCE);
+    CU_ASSERT(ended(counted[0]) == 1 && closed == 0);
+    CU_ASSERT_EQUAL(ended(other[0]), 1);
+    for (unsigned i = 0; i < ALL; i++)
+        close(fds[i][0]);
+    close(other[0]);
+    close(counted[0]);
+    turn(20);
+    CU_ASSERT(closed == 1 && nothing_waits());
+}
+
+/* Two that count as one, whichever goes first, are one until the second is closed. */
+static void test_closed_with(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        int near[2], far[2];
+        unsigned closed = 0;
+        struct io *a = unsaid(near, SLICE("")), *b = unsaid(far, SLICE(""));
+        io_closed_with(a, b);
+        io_when_closed(a, on_closed, &closed);
+        (i == 0 ? io_close : io_close_flushed)(a);
+        (i == 0 ? io_close_flushed : io_close)(b);
+        turn(5);
+        CU_ASSERT_EQUAL(closed, 0);
+        close(near[0]);
+        close(far[0]);
+        turn(20);
+        CU_ASSERT(closed == 1 && nothing_waits());
+    }
+}
+
 /* ---- handshakes ---- */
 
 /* The socket is full when the handshake wants to write: it goes on when there is room. */
@@ -657,6 +733,8 @@ static void add_common(CU_pSuite s)
     CU_add_test(s, "closed at once where nobody is waited for", test_no_lingering);
     CU_add_test(s, "no peer is waited for without bounds", test_lingering_ends);
     CU_add_test(s, "it counts until it is closed", test_counted);
+    CU_add_test(s, "last output that is not taken keeps so many", test_unsaid);
+    CU_add_test(s, "two that count as one", test_closed_with);
 }
 
 void tap_suites(void)

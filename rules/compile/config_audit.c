@@ -128,8 +128,8 @@ static const struct key audit_keys[] = {
         "}`, as `webhook` below) gets it by POST; one or several. A checkpoint "
         "is made each minute and at the end; of the one at the end `https` gets no copy. Before "
         "the "
-        "checkpoint of a `durward run` stand its log's name and a blank (not with `https`, which "
-        "gets one JSON object)"),
+        "checkpoint of a `durward run` stand its log's name and a blank; with `https` the name is "
+        "the first member, `\"log\"`, of the JSON object"),
     KEY("rotate", OWN, "64 MiB, no age, zstd",
         "`{ size: 64MB, every: 24h, compress: zstd }`: the active file is closed past this size "
         "(at least 1100KB; KB, MB, GB, TB are decimal) or age (m, h, d), and at SIGHUP; closed "

@@ -8,10 +8,9 @@ import re
 import signal
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, redis, scan, smtp, tap  # noqa: E402
+from harness import deaths as died, durward, redis, scan, smtp, tap  # noqa: E402
 
 HOST = "cache.example.com"
 PASSWORD = "app-password-4711"
@@ -383,13 +382,8 @@ def records(t, d):
 
 
 def deaths(t, box, d):
-    for role in ("redis-front", "redis-back"):
-        old = [p for p, r in d.roles() if r == role]
-        t.eq(len(old), 1, "there is one " + role)
-        os.kill(old[0], signal.SIGKILL)
-        died = time.monotonic()
-        back = tap.wait_for(lambda: cli(box, "PING")[1] == "PONG\n", 5)
-        t.ok(back and time.monotonic() - died < 1.5, role + " is back", "%.2f s" % (time.monotonic() - died))
+    died.each(t, box, d, "redis", "redis-cli -h %s BLPOP nothing 30" % HOST, ("Server closed the connection", "broker_gone"),
+              lambda: cli(box, "PING")[1] == "PONG\n")
 
 
 def wrong(t, server):

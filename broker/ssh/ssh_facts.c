@@ -62,12 +62,18 @@ struct ssh_asked ssh_facts_asked(const struct ssh_facts *f)
 
 /* ---- git's commands ---- */
 
+/* The first name is the one that a server is asked by. */
 static const struct {
-    const char *names[2];
     enum ssh_verb verb;
+    const char *names[2];
+    const char *end; /* what stands behind the repository */
+    bool plain;      /* which need not be quoted then */
 } gits[] = {
-    {{"git-upload-pack ", "git upload-pack "}, SSH_FETCH},
-    {{"git-receive-pack ", "git receive-pack "}, SSH_PUSH},
+    {SSH_FETCH, {"git-upload-pack ", "git upload-pack "}, "", false},
+    {SSH_PUSH, {"git-receive-pack ", "git receive-pack "}, "", false},
+    {SSH_ARCHIVE, {"git-upload-archive ", "git upload-archive "}, "", false},
+    {SSH_LFS_FETCH, {"git-lfs-transfer ", "git-lfs-transfer "}, " download", true},
+    {SSH_LFS_PUSH, {"git-lfs-transfer ", "git-lfs-transfer "}, " upload", true},
 };
 
 /* A word as git quotes it: 'it'\''s'. -1: it is none, or more follows. */
@@ -97,11 +103,27 @@ static int unquote(struct slice s, char *to, size_t size, size_t *ret)
     return 0;
 }
 
-static int read_repository(struct slice word, struct ssh_facts *ret, bool *relative)
+/* A word that a shell leaves as it is. -1: it is none. */
+static int plain_word(struct slice s, char *to, size_t size, size_t *ret)
+{
+    if (s.n >= size)
+        return -1;
+    for (size_t i = 0; i < s.n; i++)
+        if (!ascii_is_alnum(s.p[i]) && (s.p[i] == 0 || strchr("/-._~+@=:,", s.p[i]) == NULL))
+            return -1;
+    memcpy(to, s.p, s.n);
+    to[s.n] = 0;
+    *ret = s.n;
+    return 0;
+}
+
+static int read_repository(struct slice word, bool plain, struct ssh_facts *ret, bool *relative)
 {
     char path[SSH_TEXT_MAX];
     size_t n;
-    if (unquote(word, path, sizeof path - 1, &n) < 0 || n == 0)
+    if (((!plain || plain_word(word, path, sizeof path - 1, &n) < 0) &&
+         unquote(word, path, sizeof path - 1, &n) < 0) ||
+        n == 0)
         return -1;
     *relative = path[0] != '/' && strncmp(path, "~/", 2) != 0;
     if (*relative && path[0] == '~') /* another user's home */
@@ -119,10 +141,11 @@ int ssh_command_read(struct slice command, struct ssh_facts *ret, bool *relative
     *relative = false;
     for (size_t i = 0; i < ARRAY_LEN(gits); i++)
         for (size_t k = 0; k < 2; k++) {
-            struct slice name = slice_str(gits[i].names[k]);
-            if (!slice_starts(command, name) ||
-                read_repository((struct slice){command.p + name.n, command.n - name.n}, ret,
-                                relative) < 0)
+            struct slice name = slice_str(gits[i].names[k]), end = slice_str(gits[i].end);
+            if (command.n < name.n + end.n || !slice_starts(command, name) ||
+                !slice_ends(command, end) ||
+                read_repository((struct slice){command.p + name.n, command.n - name.n - end.n},
+                                gits[i].plain, ret, relative) < 0)
                 continue;
             ret->verb = gits[i].verb;
             return 0;
@@ -138,9 +161,12 @@ int ssh_command_read(struct slice command, struct ssh_facts *ret, bool *relative
 
 int ssh_command_write(const struct ssh_facts *f, struct buf *to)
 {
+    size_t git = 0;
     if (f->verb == SSH_EXEC)
         return buf_append_str(to, f->text);
-    if (buf_append_str(to, f->verb == SSH_PUSH ? "git-receive-pack '" : "git-upload-pack '") < 0)
+    while (git < ARRAY_LEN(gits) && gits[git].verb != f->verb)
+        git++;
+    if (git == ARRAY_LEN(gits) || buf_printf(to, "%s'", gits[git].names[0]) < 0)
         return -1;
     for (const char *p = f->text; *p; p++) {
         bool marked = *p == '\'' || *p == '!';
@@ -148,7 +174,7 @@ int ssh_command_write(const struct ssh_facts *f, struct buf *to)
             (marked && buf_append_str(to, "'") < 0))
             return -1;
     }
-    return buf_append_str(to, "'");
+    return buf_printf(to, "'%s", gits[git].end);
 }
 
 void ssh_facts_record(const struct ssh_facts *f, struct record *r)
@@ -156,6 +182,10 @@ void ssh_facts_record(const struct ssh_facts *f, struct record *r)
     record_put_str(r, RF_USER, f->user);
     record_put_str(r, RF_METHOD, ssh_verb_name(f->verb));
     record_put_str(r, f->verb == SSH_EXEC ? RF_COMMAND : RF_PATH, f->text);
+    for (size_t i = 0; i < ARRAY_LEN(gits) && f->verb >= SSH_ARCHIVE; i++)
+        if (gits[i].verb == f->verb)
+            record_put(r, RF_COMMAND,
+                       (struct slice){gits[i].names[0], strlen(gits[i].names[0]) - 1});
 }
 
 /* ---- packets ---- */

@@ -62,9 +62,7 @@ void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct r
 {
     struct record r;
     record_init(&r, RECORD_DENIED, 0);
-    record_put_str(&r, RF_USER, h->facts.user);
-    record_put_str(&r, RF_METHOD, ssh_verb_name(h->facts.verb));
-    record_put_str(&r, h->facts.verb == SSH_EXEC ? RF_COMMAND : RF_PATH, h->facts.text);
+    ssh_facts_record(&h->facts, &r);
     if (rule)
         record_put_str(&r, RF_RULE, rule->text);
     record_put_str(&r, RF_DETAIL, detail);

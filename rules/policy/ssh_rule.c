@@ -34,7 +34,8 @@ size_t ssh_known_host(const char *host, const struct ssh_host_key **ret)
 
 const char *ssh_verb_name(enum ssh_verb v)
 {
-    static const char *const names[SSH_VERBS] = {"", "fetch", "push", "exec", "shell", "sftp"};
+    static const char *const names[SSH_VERBS] = {"",     "fetch", "push",  "exec", "shell",
+                                                 "sftp", "fetch", "fetch", "push"};
     return (unsigned)v < SSH_VERBS ? names[v] : "";
 }
 
@@ -151,7 +152,7 @@ static bool repository_ok(struct slice path)
 
 static bool is_repository(enum ssh_verb v)
 {
-    return v == SSH_FETCH || v == SSH_PUSH;
+    return v == SSH_FETCH || v == SSH_PUSH || v >= SSH_ARCHIVE;
 }
 
 void policy_ssh_decide(const struct policy *p, const struct authority *a,

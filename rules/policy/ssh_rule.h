@@ -9,7 +9,19 @@
 #include "policy.h"
 #include "ssh_files.h"
 
-enum ssh_verb { SSH_FETCH = 1, SSH_PUSH, SSH_EXEC, SSH_SHELL, SSH_SFTP, SSH_VERBS };
+/* The last three are git's, too: `git archive --remote`, and git-lfs' objects each way. To the
+ * rules the first two are fetches, the last is a push. */
+enum ssh_verb {
+    SSH_FETCH = 1,
+    SSH_PUSH,
+    SSH_EXEC,
+    SSH_SHELL,
+    SSH_SFTP,
+    SSH_ARCHIVE,
+    SSH_LFS_FETCH,
+    SSH_LFS_PUSH,
+    SSH_VERBS
+};
 
 enum {
     SSH_USER_MAX = 64,
@@ -46,12 +58,12 @@ struct ssh_terms {
 struct ssh_asked {
     struct slice user;
     enum ssh_verb verb;
-    struct slice text; /* fetch, push: the repository, "/acme/app.git" or "~/app"; exec: the
+    struct slice text; /* of git: the repository, "/acme/app.git" or "~/app"; exec: the
                         * command; shell, sftp: "" */
     bool terminal;     /* on one: pagers and editors give a shell there */
 };
 
-const char *ssh_verb_name(enum ssh_verb v); /* "fetch" */
+const char *ssh_verb_name(enum ssh_verb v); /* "fetch", of several verbs */
 /* A login name that is sent as it is: letters, digits, "_", ".", "-"; not "-" first. */
 bool ssh_user_ok(struct slice user);
 /* The keys that hosts known to everybody publish; how many, 0: it is none of them. */

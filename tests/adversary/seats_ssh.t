@@ -17,7 +17,7 @@ from harness.nginx import git_env  # noqa: E402
 from harness.wire import text, u8, u32  # noqa: E402
 
 HOST, CLOSED, SILENT = "git.example.com", "closed.example.com", "silent.example.com"
-FETCH, PUSH, EXEC, SHELL, SFTP = 1, 2, 3, 4, 5  # enum ssh_verb
+FETCH, PUSH, EXEC, SHELL, SFTP, ARCHIVE, LFS_FETCH, LFS_PUSH = 1, 2, 3, 4, 5, 6, 7, 8  # enum ssh_verb
 SSH = 3                                # enum scheme
 AGENT = "gate.durward.internal"
 
@@ -107,6 +107,10 @@ def front(t, bed):
         ("a path with a shell's signs", "ssh_path", facts(user, FETCH, good + "/$(id)"), {}),
         ("a repository's inside", "ssh_path", facts(user, FETCH, good + "/.git"), {}),
         ("a shell", "method", facts(user, SHELL, ""), {}),
+        ("an archive of a repository of no rule", "no_rule", facts(user, ARCHIVE, "/closed/app"), {}),
+        ("an archive of a repository's inside", "ssh_path", facts(user, ARCHIVE, good + "/.git"), {}),
+        ("large objects of a repository of no rule", "no_rule", facts(user, LFS_FETCH, "/closed/app"), {}),
+        ("large objects sent where the rule is read-only", "method", facts(user, LFS_PUSH, bed.readable), {}),
         ("another policy's host", "no_rule", facts(user, FETCH, "/a/b"), {"host": CLOSED}),
         ("a host of no rule", "no_rule", facts(user, FETCH, good), {"host": "evil.example.org"}),
         ("an address in place of the name", "no_rule", facts(user, FETCH, good), {"host": "127.0.0.1"}),

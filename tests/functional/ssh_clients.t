@@ -180,6 +180,43 @@ def clients(t, bed, shell, table, only):
     box.close()
 
 
+LARGE = """set -e; cd ~; git lfs install >/dev/null; git clone -q $AT:$REPO a; cd a; git lfs track '*.bin' >/dev/null
+head -c 3000000 /dev/urandom > x.bin; git add .; git commit -q -m large; git push -q origin HEAD:refs/heads/agent/x
+git clone -q -b agent/x $AT:$REPO ~/b; cmp x.bin ~/b/x.bin; git lfs lock x.bin >/dev/null; git lfs unlock x.bin >/dev/null; echo ok"""
+
+
+def with_lfs(t):
+    """git-lfs by SSH alone, its objects too, and `git archive --remote`: as fetch and push of the repository."""
+    if not there("git-lfs") or not there("ssh/bin/git-lfs-transfer"):
+        t.skip("git-lfs", "git-lfs is not installed, or its server is not there (tests/functional/clients/setup)")
+        return
+    server = sshd.Sshd(t, "lfs", options=["MaxStartups 400", "SetEnv SHLVL=2 PATH=%s/ssh/bin:/usr/bin:/bin" % durward.clients_dir()])
+    repo, readable, closed = (server.repository(x + ".git") for x in ("large", "readable", "closed"))
+    d = durward.Durward(t, "lfs-d")
+    d.secret("deploy_key", server.key)
+    d.secrets["deploy"] = {"ssh_key": {"key": "deploy_key"}}
+    d.resolve[HOST + ":22"] = server.address
+    common, at = {"with": {"ssh_key": "deploy"}, "host_keys": server.host_key}, "ssh://%s@%s" % (server.user, HOST)
+    d.policy("coder", [dict(common, allow=at + repo[:-4], refs="refs/heads/agent/*"), dict(common, allow=at + readable[:-4], access="read-only")])
+    box = durward.Sandbox(d)
+    env = dict(IDENTITY, AT="%s@%s" % (server.user, HOST), REPO=repo, READ=readable, CLOSED=closed)
+    status, out, err = box.sh(LARGE, env=env, timeout=90)
+    t.ok(status == 0 and out.endswith("ok\n"), "git-lfs: objects both ways, and a lock", out, err)
+    objects = [f for _, _, files in os.walk(repo + "/lfs/objects") for f in files]
+    t.eq(len(objects), 1, "the server has the object")
+    status, out, err = box.sh("git archive --remote=$AT:$READ HEAD | tar t; git archive --remote=$AT:$CLOSED HEAD; echo $?", env=env)
+    t.ok("128" in out and "denied" in err, "git archive --remote of a repository, and of one that no rule has", out, err)
+    status, out, err = box.sh("cd ~/a; git lfs push --all $AT:$READ; echo $?; ssh $AT \"git-lfs-transfer $CLOSED download\"; echo $?; "
+                              "ssh $AT \"git-lfs-transfer '$READ' upload\"; echo $?; ssh $AT \"git-lfs-authenticate $REPO upload\"; echo $?", env=env)
+    t.ok(out.split()[-3:] == ["128"] * 3 and out.split()[0] != "0" and err.count("denied") >= 3 and not os.path.exists(readable + "/lfs/objects"),
+         "no upload where a rule only reads, no object of another repository, and no token", out, err)
+    d.settle()
+    seen = {(r.get("method"), r.get("path"), r.get("command")) for r in d.kinds("admitted")}
+    t.ok({("push", repo, "git-lfs-transfer"), ("fetch", repo, "git-lfs-transfer"), ("fetch", readable, "git-upload-archive")} <= seen,
+         "each is on record as what it is", str(seen))
+    box.close()
+
+
 def with_gitolite(t):
     """A server that decides by itself: what it allows and we do, what it refuses, and what we refuse before it hears of it."""
     why = gitolite.missing()
@@ -263,6 +300,7 @@ def main(t):
     t.part(clients, t, bed, False, table, only)
     t.part(clients, t, bed, True, table, only)
     if not only:
+        t.part(with_lfs, t)
         t.part(with_gitolite, t)
         t.part(with_gitea, t)
     if "--write" in sys.argv:

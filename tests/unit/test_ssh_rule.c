@@ -104,6 +104,27 @@ static void test_repositories(void)
     policy_free(p);
 }
 
+/* What else git asks for is a fetch or a push to the rules. */
+static void test_more_of_git(void)
+{
+    static const struct {
+        enum ssh_verb verb;
+        const char *path, *code;
+    } rows[] = {
+        {SSH_ARCHIVE, "/read/app", "ok"},        {SSH_LFS_FETCH, "/read/app", "ok"},
+        {SSH_LFS_PUSH, "/read/app", "method"},   {SSH_LFS_PUSH, "/acme/app", "ok"},
+        {SSH_ARCHIVE, "/other/app", "no_rule"},  {SSH_LFS_FETCH, "/other/app", "no_rule"},
+        {SSH_ARCHIVE, "/acme/.git", "ssh_path"}, {SSH_LFS_PUSH, "/acme/$(id)", "ssh_path"},
+    };
+    struct policy *p =
+        good("{\"allow\":\"ssh://git@github.com/acme/**\"," WITH "},"
+             "{\"allow\":\"ssh://git@github.com/read/app\",\"access\":\"read-only\"," WITH "}");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CU_ASSERT_STRING_EQUAL(decide(p, "github.com", "git", rows[i].verb, rows[i].path),
+                               rows[i].code);
+    policy_free(p);
+}
+
 static void test_commands(void)
 {
     static const struct {
@@ -291,6 +312,17 @@ static void test_git_commands(void)
         {"git-upload-pack '/a", SSH_EXEC, "git-upload-pack '/a", false},
         {"git-upload-pack '~root/a'", SSH_EXEC, "git-upload-pack '~root/a'", false},
         {"git-upload-pack '/a'; id", SSH_EXEC, "git-upload-pack '/a'; id", false},
+        {"git-upload-archive '/acme/app.git'", SSH_ARCHIVE, "/acme/app.git", false},
+        {"git-lfs-transfer '/acme/app.git' download", SSH_LFS_FETCH, "/acme/app.git", false},
+        {"git-lfs-transfer acme/app.git upload", SSH_LFS_PUSH, "/acme/app.git", true},
+        {"git-lfs-transfer ~/app upload", SSH_LFS_PUSH, "~/app", false},
+        {"git-lfs-transfer /a", SSH_EXEC, "git-lfs-transfer /a", false},
+        {"git-lfs-transfer /a delete", SSH_EXEC, "git-lfs-transfer /a delete", false},
+        {"git-lfs-transfer /a /b upload", SSH_EXEC, "git-lfs-transfer /a /b upload", false},
+        {"git-lfs-transfer /a;id upload", SSH_EXEC, "git-lfs-transfer /a;id upload", false},
+        {"git-lfs-transfer  upload", SSH_EXEC, "git-lfs-transfer  upload", false},
+        {"git-lfs-transfer upload", SSH_EXEC, "git-lfs-transfer upload", false},
+        {"git-lfs-authenticate /a upload", SSH_EXEC, "git-lfs-authenticate /a upload", false},
         {"", 0, "", false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -444,6 +476,7 @@ void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("ssh rules", NULL, NULL);
     CU_add_test(s, "repositories, in every spelling", test_repositories);
+    CU_add_test(s, "what else git asks for", test_more_of_git);
     CU_add_test(s, "commands", test_commands);
     CU_add_test(s, "terminals", test_terminals);
     CU_add_test(s, "schemes are apart", test_schemes);

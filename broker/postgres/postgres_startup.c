@@ -202,6 +202,12 @@ int postgres_bool(struct slice v)
     return -1;
 }
 
+bool postgres_reading_ok(struct slice name, struct slice value)
+{
+    return (slice_ieq_str(name, "standard_conforming_strings") && postgres_bool(value) == 1) ||
+           (slice_ieq_str(name, "replication") && postgres_bool(value) == 0);
+}
+
 /* ---- writing ---- */
 
 int postgres_startup_begin(struct buf *out)

@@ -59,6 +59,8 @@ enum postgres_setting_kind {
 enum postgres_setting_kind postgres_setting_kind(struct slice name);
 /* UTF-8, by any spelling: of the name of an encoding the server reads letters and digits alone. */
 bool postgres_encoding_ok(struct slice value);
+/* Of POSTGRES_SETTING_READING: it is what each session has. */
+bool postgres_reading_ok(struct slice name, struct slice value);
 /* A boolean as the server reads one, who takes what begins a word: 1, 0; -1: it is none. */
 int postgres_bool(struct slice value);
 

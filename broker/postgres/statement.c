@@ -232,7 +232,8 @@ static void judge_setting(struct walk *w, struct slice name, struct slice value,
             refuse(w, "another encoding than UTF-8");
         break;
     case POSTGRES_SETTING_READING:
-        refuse(w, "a setting by which statements would be read otherwise");
+        if (reset || !postgres_reading_ok(name, value))
+            refuse(w, "a setting by which statements would be read otherwise");
         break;
     }
 }

@@ -253,10 +253,7 @@ static int judge_setting(const struct postgres_setting *s)
     case POSTGRES_SETTING_ENCODING:
         return postgres_encoding_ok(v) || slice_eq_str(v, "auto") ? 1 : -1;
     case POSTGRES_SETTING_READING:
-        return (slice_ieq_str(s->name, "standard_conforming_strings") && postgres_bool(v) == 1) ||
-                       (slice_ieq_str(s->name, "replication") && postgres_bool(v) == 0)
-                   ? 1
-                   : -1;
+        return postgres_reading_ok(s->name, v) ? 1 : -1;
     default:
         return -1;
     }

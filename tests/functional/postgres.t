@@ -240,6 +240,10 @@ def tools(t, d, server):
              "pgbench -M " + mode, out, err)
     status, out, err = box.sh("pg_dump %s -t t orders" % at, timeout=60)
     t.ok(status == 0 and "row 999" in out and "CREATE TABLE public.t" in out, "pg_dump", out[-300:], err)
+    status, out, err = box.sh("pg_dump --no-owner --no-privileges %s -t t orders | sed 's/public[.]t/public.restored/; s/t_pkey/restored_pkey/' "
+                              "| psql -X -q -1 -v ON_ERROR_STOP=1 %s orders; psql -X -A -t %s -c 'SELECT count(*), max(a) FROM restored' orders" %
+                              (at, at, at), timeout=60)
+    t.ok(status == 0 and out.endswith("1000|row 999\n"), "and what it says is put in again", out[-300:], err)
     box.close()
 
 

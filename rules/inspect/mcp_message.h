@@ -19,7 +19,8 @@ struct mcp_view {
     const struct mcp_rules *rules;
     struct mcp_pins *pins; /* NULL: nothing is remembered */
     const char *sandbox;
-    bool failed; /* the reply's status is no success: what is no message there goes without a body */
+    bool
+        failed; /* the reply's status is no success: what is no message there goes without a body */
     /* What a server says goes into the log: does this hold a secret? NULL: there is none. */
     bool (*holds_secret)(void *arg, struct slice text);
     void *arg;

@@ -72,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     enum inspect_answer a = inspect_body(&in, &post, body, true, &first),
                         b = inspect_body(&in, &post, body, true, &again);
-    require(a == b && a != INSPECT_MORE && memcmp(&first.call, &again.call, sizeof again.call) == 0);
+    require(a == b && a != INSPECT_MORE &&
+            memcmp(&first.call, &again.call, sizeof again.call) == 0);
     if (a == INSPECT_PASS && first.call.form != LLM_NONE)
         passes(&rules, body, &first.call);
     return 0;

@@ -1,6 +1,6 @@
 /* The two ends of MCP over stdio: any bytes as a message, and as a head with a body that comes in
- * pieces. What jansson takes for a message the walk takes for the same one, and two ids for the same
- * text; pieces change nothing. */
+ * pieces. What jansson takes for a message the walk takes for the same one, and two ids for the
+ * same text; pieces change nothing. */
 #include "stdio_mcp.h"
 
 #include <jansson.h>

@@ -52,6 +52,7 @@ void exchange_free(struct exchange *x)
     preview_ask_cancel(x->asked);
     body_inspection_free(x->body_inspection);
     free(x->calls);
+    mcp_stream_free(x->events);
     override_watch_free(x->override);
     exchange_outward_free(x);
     relay_done(&x->relay);
@@ -92,6 +93,20 @@ void exchange_tell_how(const struct exchange *x, const struct downstream *f)
         f->ops->kube(f->self);
 }
 
+static struct mcp_stream_at stream_at(const struct exchange *x)
+{
+    return (struct mcp_stream_at){&x->authority, x->relay.sandbox};
+}
+
+void exchange_events(struct exchange *x, const struct head *reply)
+{
+    struct mcp_stream_at at = stream_at(x);
+    const struct field *type = http_head_find(reply, "content-type");
+    if (rule_reads_messages(x->rule) && slice_eq_str(x->head.method, "GET") &&
+        reply->status == 200 && type && slice_istarts(type->value, SLICE("text/event-stream")))
+        x->events = mcp_stream_new(&x->gate->mcp_streams, &at, &x->relay.downstream);
+}
+
 void exchange_tell_end(struct exchange *x, unsigned status, const char *code, const char *id)
 {
     struct downstream f = x->relay.downstream;
@@ -101,9 +116,12 @@ void exchange_tell_end(struct exchange *x, unsigned status, const char *code, co
         guide_refused(x->gate->guide, id, status, code, x->head.method, &x->authority,
                       x->refuse_field ? x->refuse_detail : "");
     exchange_tell_how(x, &f);
+    struct mcp_stream_at at = stream_at(x);
+    struct mcp_stream *stream =
+        x->calls ? mcp_stream_of(&x->gate->mcp_streams, &at, &x->head) : NULL;
     bool answered =
         !begun && (status == 200 ? body_inspection_answer(x->body_inspection, &f, code, id)
-                                 : mcp_answer(x->calls, &f, status, code, id));
+                                 : mcp_answer(x->calls, stream, &f, status, code, id));
     exchange_free(x);
     if (answered)
         f.ops->end(f.self);

@@ -36,6 +36,7 @@ struct exchange {
     char refuse_detail[INSPECT_DETAIL_MAX];
     char rpc_id[INSPECT_RPC_ID]; /* mcp */
     struct mcp_refused *calls;   /* mcp: how each would be answered; NULL: none wants it */
+    struct mcp_stream *events;   /* mcp: the reply is one of the older transport's; or NULL */
     bool refuse_field;           /* it names the field that was refused */
     bool admitted;
     unsigned retry; /* seconds, told with a refusal; 0: nothing is */
@@ -55,6 +56,8 @@ void exchange_tell_how(const struct exchange *x, const struct downstream *f);
 void exchange_tell_end(struct exchange *x, unsigned status, const char *code, const char *id);
 /* The same with the id of its own record. */
 void exchange_tell_fail(struct exchange *x, unsigned status, const char *code);
+/* A reply whose events may hold answers of ours (mcp_stream.h). */
+void exchange_events(struct exchange *x, const struct head *reply);
 /* Records the refusal, then tells it. */
 void exchange_deny(struct exchange *x, unsigned status, const char *code);
 /* Of what was admitted here, once; code: constant text. */

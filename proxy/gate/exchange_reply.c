@@ -83,9 +83,18 @@ static void downstream_reply(void *self, const struct head *reply)
         abandon(x, 503, "memory");
         return;
     }
+    exchange_events(x, &h);
     x->relay.downstream.ops->reply(x->relay.downstream.self, &h);
     if (x->relay.tunnel) /* frames may wait already */
         x->relay.downstream.ops->wanted(x->relay.downstream.self);
+}
+
+static void downstream_data(void *self, const void *p, size_t n)
+{
+    struct exchange *x = self;
+    relay_down_bytes(x, p, n);
+    if (x->events)
+        mcp_stream_saw(x->events, (struct slice){p, n});
 }
 
 static void downstream_trailers(void *self, const struct head *fields)
@@ -156,7 +165,7 @@ static void downstream_wanted(void *self)
 
 const struct downstream_ops exchange_downstream_ops = {
     .reply = downstream_reply,
-    .data = relay_down_bytes,
+    .data = downstream_data,
     .trailers = downstream_trailers,
     .end = downstream_end,
     .fail = downstream_fail,

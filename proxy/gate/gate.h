@@ -11,6 +11,7 @@
 #include "request_limits.h"
 #include "injector_channel.h"
 #include "journal.h"
+#include "mcp_stream.h"
 #include "mint_client.h"
 #include "origin.h"
 #include "quota.h"
@@ -72,6 +73,7 @@ struct gate {
     struct dial_client *inside;        /* GATE_LOCAL: connections into the sandbox */
     struct preview_sessions *previews; /* who may see its services */
     unsigned n_inbound;                /* sessions of those */
+    struct mcp_streams mcp_streams;    /* on which answers to messages are awaited */
     LIST_HEAD(, session) sessions;
     struct faults_book faults; /* of those who ask */
     bool draining;

@@ -57,16 +57,17 @@ static int put_all(const struct mcp_refused *m, const char *message, const char 
     return r == 0 && m->batch ? buf_append_str(to, "]") : r;
 }
 
-static int make_head(struct head *h, size_t length, const char *code, const char *id)
+static int make_head(struct head *h, unsigned status, size_t length, const char *code,
+                     const char *id)
 {
     char mark[96], class[96];
     snprintf(mark, sizeof mark, "%s %s", code, id);
     snprintf(class, sizeof class, "%s %s", answer_class_name(ANSWER_DENIED), code);
-    h->status = 200;
+    h->status = status;
     h->minor = 1;
     h->body = BODY_LENGTH;
     h->length = length;
-    return http_head_set(h, "content-type", SLICE("application/json")) < 0 ||
+    return (length && http_head_set(h, "content-type", SLICE("application/json")) < 0) ||
                    http_head_set(h, "cache-control", SLICE("no-store")) < 0 ||
                    http_head_set(h, "durward-denied", slice_str(mark)) < 0 ||
                    http_head_set(h, "x-proxy-error", slice_str(class)) < 0
@@ -74,8 +75,21 @@ static int make_head(struct head *h, size_t length, const char *code, const char
                : 0;
 }
 
-bool mcp_answer(const struct mcp_refused *m, const struct downstream *f, unsigned status,
-                const char *code, const char *id)
+/* To the stream of its client; what was posted is accepted, as the server would say. */
+static bool put_event(const struct mcp_refused *m, struct mcp_stream *stream, const char *message,
+                      const char *code, const char *id)
+{
+    struct buf event;
+    buf_init(&event, STREAM_IN_MAX);
+    bool ok = buf_append_str(&event, "event: message\ndata: ") == 0 &&
+              put_all(m, message, code, id, &event) == 0 && buf_append_str(&event, "\n\n") == 0 &&
+              mcp_stream_put(stream, buf_slice(&event));
+    buf_free(&event);
+    return ok;
+}
+
+bool mcp_answer(const struct mcp_refused *m, struct mcp_stream *stream, const struct downstream *f,
+                unsigned status, const char *code, const char *id)
 {
     const struct answer_words *w = answer_words(status, code);
     char message[MESSAGE_MAX];
@@ -86,12 +100,13 @@ bool mcp_answer(const struct mcp_refused *m, const struct downstream *f, unsigne
     snprintf(message, sizeof message, "Durward denied this request: %s. %s.", w->why, w->way);
     buf_init(&text, STREAM_IN_MAX);
     http_head_init(&h);
-    bool ok =
-        put_all(m, message, code, id, &text) == 0 && make_head(&h, buf_len(&text), code, id) == 0;
-    if (ok) {
+    bool there = stream && put_event(m, stream, message, code, id);
+    bool ok = (there || put_all(m, message, code, id, &text) == 0) &&
+              make_head(&h, there ? 202 : 200, buf_len(&text), code, id) == 0;
+    if (ok)
         f->ops->reply(f->self, &h);
+    if (ok && !there)
         f->ops->data(f->self, buf_data(&text), buf_len(&text));
-    }
     http_head_free(&h);
     buf_free(&text);
     return ok;

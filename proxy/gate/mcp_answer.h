@@ -4,6 +4,7 @@
 #define DURWARD_MCP_ANSWER_H
 
 #include "inspect.h"
+#include "mcp_stream.h"
 #include "stream.h"
 
 struct mcp_refused {
@@ -14,8 +15,9 @@ struct mcp_refused {
 /* NULL: no message of them wants an answer, or memory is out. */
 struct mcp_refused *mcp_refused_new(const struct inspection *in, const struct inspect_result *why);
 /* Told to the downstream but for its end. False: not a byte was told; the refusal is none of
- * policy, or memory is out. id: of the record. */
-bool mcp_answer(const struct mcp_refused *m, const struct downstream *f, unsigned status,
-                const char *code, const char *id);
+ * policy, or memory is out. id: of the record. stream: where its client awaits the answer, and
+ * status 202 goes to the downstream; NULL: there. */
+bool mcp_answer(const struct mcp_refused *m, struct mcp_stream *stream, const struct downstream *f,
+                unsigned status, const char *code, const char *id);
 
 #endif

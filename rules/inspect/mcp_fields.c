@@ -91,7 +91,7 @@ static bool mcp_params_agree(const struct mcp_rules *rules, const struct inspect
         strcmp(method, "tools/call") != 0)
         return false;
     const struct mcp_tool *tool = mcp_tool_find(rules, slice_str(name));
-    for (size_t i = 0; i < head->n_mcp_params; i++) {
+    for (size_t i = 0; i < head->n_mcp_params && i < INSPECT_MCP_PARAMS; i++) {
         struct mcp_param p = {.field = &head->mcp_params[i]};
         for (size_t k = 0; k < i; k++)
             if (slice_eq(p.field->name, head->mcp_params[k].name))

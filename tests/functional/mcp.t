@@ -189,7 +189,7 @@ def params(t, gate, server):
     rows = [(read, field % ("Path", "/x"), True), (read, field % ("Path", "=?base64?L3g=?="), True), (read, field % ("N", "7"), True),
             (read, field % ("Tenant-Id", "a") + field % ("TenantId", "a") + field % ("Yes", "true"), True),
             (read, field % ("Folder", "/x"), True), (read, field % ("Path", "/zebra"), False), (read, field % ("Path", ""), False),
-            (read, field % ("Path", "/x") * 2, False), (message("prompts/get", name="greeting"), field % ("X", "greeting"), False),
+            (read, field % ("Path", "/x") * 2, False), (message("prompts/get", name="greeting", arguments={"x": "a"}), field % ("X", "a"), False),
             (message("tools/list"), field % ("X", "1"), False), ([read], field % ("Path", "/x"), False),
             (call("read_file", **many), "".join(field % (i, "1") for i in range(16)), True),
             (call("read_file", **many), "".join(field % (i, "1") for i in range(17)), False)]

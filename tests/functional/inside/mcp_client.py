@@ -4,6 +4,7 @@ import sys
 
 import anyio
 from mcp.client.client import Client
+from mcp.client.sse import sse_client
 
 
 async def step(said, name, fn):
@@ -23,7 +24,7 @@ async def main(url, mode):
     async def heard(done, total, message):
         progress.append(done)
 
-    async with Client(url, mode=mode) as c:
+    async with Client(sse_client(url) if url.endswith("/sse") else url, mode=mode) as c:
         said["version"] = str(c.protocol_version) if hasattr(c, "protocol_version") else ""
 
         async def tools():

@@ -17,7 +17,7 @@ async def step(said, name, fn):
 
 async def main(url):
     said = {}
-    client = MultiServerMCPClient({"double": {"url": url, "transport": "streamable_http"}})
+    client = MultiServerMCPClient({"double": {"url": url, "transport": "sse" if url.endswith("/sse") else "streamable_http"}})
     tools = {}
 
     async def listed():

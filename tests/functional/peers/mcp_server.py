@@ -1,4 +1,4 @@
-"""A server of the official Python SDK at 127.0.0.1:PORT, which it prints. Its events can be taken up again."""
+"""A server of the official Python SDK at 127.0.0.1:PORT, which it prints: over Streamable HTTP, or with `sse` over HTTP+SSE."""
 import sys
 from typing import Annotated
 
@@ -54,5 +54,5 @@ class Ready(uvicorn.Server):
         print(self.servers[0].sockets[0].getsockname()[1], flush=True)
 
 
-app = server.streamable_http_app(json_response="json" in sys.argv)
+app = server.sse_app() if "sse" in sys.argv else server.streamable_http_app(json_response="json" in sys.argv)
 Ready(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")).run()

@@ -52,6 +52,7 @@ class Server:
     def __init__(self):
         self.raw = None  # in place of the next reply: (type, body)
         self.status = 200  # of that
+        self.go = threading.Event()  # a stream of the older transport ends
 
     def __call__(self, req, conn):
         if self.raw:
@@ -60,6 +61,8 @@ class Server:
             head = [("Content-Type", kind) for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind]
             conn.head(status, head + [("Content-Length", str(len(body)))])
             return conn.send(body)
+        if req.path == "/sse":
+            return self.older(conn)
         if req.method == "GET":
             return self.events(conn, [event(SAMPLING), event({"jsonrpc": "2.0", "id": 1, "result": LISTED}, 2)])
         if req.method == "DELETE":
@@ -71,6 +74,13 @@ class Server:
         if req.path == "/json":
             return conn.reply(req, 200, json.dumps(answers if isinstance(said, list) else answers[0]).encode())
         return self.events(conn, [event(SAMPLING)] + [event(a, 2 + i) for i, a in enumerate(answers)])
+
+    def older(self, conn):
+        conn.head(200, [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")])
+        conn.chunk(b"event: endpoint\r\ndata: /messages?session=1\r\n\r\n")
+        self.go.wait(30)
+        self.go.clear()
+        conn.chunk(b"")
 
     @staticmethod
     def answer(m):
@@ -416,6 +426,39 @@ def limited(t, s, address, server):
     t.ok(post(gates[0], PLAIN, call("mail")).code is None, "and the same tool of another rule")
 
 
+def older(t, s, address, handler, server):
+    """HTTP+SSE: what a POST is answered its client does not read, so a refusal stands among the events of its stream."""
+    client = api.Api(s.d.socket)
+    gates = [s.gate(address, token="sandbox:" + client.ask("POST", "/v1/identities", {"policy": "coder"})["token"], timeout=40)
+             for _ in range(2)]
+
+    def until(st, mark):
+        got = b""
+        while mark not in got:
+            got += st.sock.recv(65536)
+        return got
+    with gates[0].tls(KEYED) as st:
+        st.send("GET /sse HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n" % KEYED)
+        until(st, b"data: /messages?session=1\r\n\r\n")
+        seen = len(server.requests)
+        r = post(gates[1], KEYED, call("run_shell", 6), path="/messages?session=1")
+        t.eq((r.status, said(r)[0]["id"]), (200, 6), "another sandbox's refusal is in its own reply")
+        r = post(gates[0], KEYED, call("run_shell", 7), path="/messages?session=2")
+        t.eq((r.status, said(r)[0]["id"]), (200, 7), "and so is one of another session")
+        r = post(gates[0], KEYED, call("run_shell", 8), path="/messages?session=1")
+        t.eq((r.status, r.body, (r.get("durward-denied") or "")[:4]), (202, b"", "mcp "), "what is posted for the stream is accepted")
+        got = until(st, b"\n\n")
+        t.ok(b"event: message\ndata: {" in got and b'"id":8' in got and b"-32003" in got and b'"id":6' not in got and b'"id":7' not in got,
+             "and the refusal is an event of it", got)
+        t.eq(len(server.requests), seen, "none reached the server")
+        r = post(gates[0], KEYED, call("read_file", 9), path="/messages?session=1")
+        t.eq((r.status, len(server.requests)), (200, seen + 1), "another goes there")
+        handler.go.set()
+        until(st, b"0\r\n\r\n")
+    r = post(gates[0], KEYED, call("run_shell", 10), path="/messages?session=1")
+    t.eq((r.status, said(r)[0]["id"]), (200, 10), "where the stream has ended, it is in the reply")
+
+
 def as_result(t, gate):
     r = post(gate, PLAIN, call("run_shell", "x1"), "/result")
     got = said(r)[0]
@@ -460,6 +503,7 @@ def main(t):
     t.part(failed_replies, t, gate, handler)
     t.part(as_result, t, gate)
     t.part(limited, t, s, tokened, servers[KEYED])
+    t.part(older, t, s, tokened, handler, servers[KEYED])
     t.part(asked, t, s, gate, servers[KEYED])
     t.part(changed, t, s, gate, servers[KEYED])
     t.part(echoed, t, s, gate, handler)

@@ -40,9 +40,10 @@ class World:
     def file(self, path, text, mode=0o600):
         whole = os.path.join(self.home, path)
         os.makedirs(os.path.dirname(whole), 0o700, exist_ok=True)
-        with open(whole, "w") as f:
+        with open(whole + ".new", "w") as f:
             f.write(text if isinstance(text, str) else json.dumps(text))
-        os.chmod(whole, mode)
+        os.chmod(whole + ".new", mode)
+        os.replace(whole + ".new", whole)  # a run that reads it meanwhile reads one or the other
         return whole
 
     def read(self, path):
@@ -482,7 +483,7 @@ def unsaved(t, w, v, path):
     helper = threading.Thread(target=host)
     helper.start()
     r = w.run("claude", CALL + "call; touch failed; while [ -e failed ]; do sleep 0.05; done\n"
-              "for i in $(seq 20); do call > got; grep -q ' 200$' got && break; sleep 0.5; done; cat got", timeout=60)
+              "until call > got; grep -q ' 200$' got; do sleep 0.1; done; cat got", timeout=60)
     helper.join()
     mine = json.loads(w.read(".claude/.credentials.json"))["claudeAiOauth"]
     t.ok(" 503\n" in r.stdout and access != v.access and used != v.refresh, "a session that cannot be written is not used", r.stdout, r.stderr)

@@ -205,6 +205,6 @@ bool mysql_engine_ok(struct slice name)
 
 bool mysql_comment_word_ok(struct slice word)
 {
-    static const char *const all[] = {"sql_no_cache", "with", "consistent", "snapshot"};
+    static const char *const all[] = {"sql_no_cache", "with", "consistent", "snapshot", "local"};
     return mysql_is_one(word, all, ARRAY_LEN(all));
 }

@@ -57,8 +57,9 @@ void mysql_client_deny(struct mysql_client *c, const char *code, const char *det
 
 static int on_opened(struct mysql_client *c)
 {
-    if (c->state != CLIENT_WAITING || mysql_put_ok(io_out(c->io), c->number) < 0)
+    if (c->state != CLIENT_WAITING || (!c->welcomed && mysql_put_ok(io_out(c->io), c->number) < 0))
         return -1;
+    c->welcomed = true;
     c->state = CLIENT_RUNNING;
     c->up_reader.phase = MYSQL_COMMANDS;
     io_flush_soon(c->io);
@@ -119,10 +120,12 @@ static void begin_killing(struct mysql_client *c)
 {
     c->state = CLIENT_KILLING;
     c->up_reader.phase = MYSQL_COMMANDS;
+    c->welcomed = true;
     if (mysql_put_ok(io_out(c->io), c->number) < 0)
         mysql_client_free(c, false);
     else
         io_flush_soon(c->io);
+    c->number = 1; /* of an answer to a command */
 }
 
 static void open_back(struct mysql_client *c)
@@ -173,6 +176,37 @@ static bool has_session(const struct mysql_client *c)
     return false;
 }
 
+/* Whose rules leave one database to choose from has that where it names none, as the server's own
+ * programs do before they say USE. */
+static bool decide(struct mysql_client *c, struct slice named, struct decision *d)
+{
+    const struct policy *p = c->of->front->policy;
+    policy_mysql_decide(p, &c->at, named, d);
+    if (d->verdict == VERDICT_DENY && named.n == 0) {
+        struct slice only = policy_only_segment(p, &c->at);
+        if (only.n > 0 && only.n <= MYSQL_NAME_MAX)
+            policy_mysql_decide(p, &c->at, only, d);
+        if (d->verdict != VERDICT_DENY)
+            named = only;
+    }
+    if (d->verdict == VERDICT_DENY)
+        return false;
+    memcpy(c->database, named.p ? named.p : "", named.n);
+    c->facts.database = (struct slice){c->database, named.n};
+    c->policy = policy_ref(c->of->front->policy);
+    c->rule = d->rule;
+    return true;
+}
+
+bool mysql_client_open(struct mysql_client *c)
+{
+    struct decision d;
+    if (!decide(c, SLICE(""), &d))
+        return false;
+    open_back(c);
+    return true;
+}
+
 static void on_answer(struct mysql_client *c, const struct mysql_answer *a)
 {
     struct decision d;
@@ -187,23 +221,20 @@ static void on_answer(struct mysql_client *c, const struct mysql_answer *a)
             "a character set in which statements may be read differently; use utf8mb4");
         return;
     }
+    c->facts =
+        (struct mysql_facts){.capabilities = a->capabilities & MYSQL_CHOSEN, .charset = a->charset};
     policy_mysql_decide(c->of->front->policy, &c->at, a->database, &d);
     if (d.verdict == VERDICT_DENY && a->database.n == 0 && has_session(c)) {
         on_method(c, a);
         return;
     }
-    if (d.verdict == VERDICT_DENY) {
+    if (!decide(c, a->database, &d)) {
         mysql_client_deny(c, d.code,
                           d.code && strcmp(d.code, "no_rule") == 0 && a->database.n == 0
                               ? "denied: name a database that a rule has"
                               : "");
         return;
     }
-    c->policy = policy_ref(c->of->front->policy);
-    c->rule = d.rule;
-    c->facts = (struct mysql_facts){.capabilities = a->capabilities & MYSQL_CHOSEN,
-                                    .charset = a->charset,
-                                    .database = {c->database, a->database.n}};
     on_method(c, a);
 }
 

@@ -27,7 +27,7 @@ enum client_state {
     CLIENT_SWITCHING, /* it was told of another method, and answers once more */
     CLIENT_WAITING,   /* for the back */
     CLIENT_RUNNING,
-    CLIENT_KILLING, /* it named no database: it may say KILL QUERY, and has no session */
+    CLIENT_KILLING, /* it named no database: it may say KILL QUERY, and has no session yet */
 };
 
 struct mysql_client {
@@ -38,6 +38,7 @@ struct mysql_client {
     bool wants_tls; /* it asked for TLS, which comes next */
     enum client_state state;
     unsigned char number; /* of the next packet to it, in its login */
+    bool welcomed;        /* it has heard that its login is good */
     struct mysql_greeting greeting;
     struct policy *policy; /* whose rule it is; a reference */
     const struct rule *rule;
@@ -57,6 +58,8 @@ void mysql_client_new(struct mysql_front *of, const struct authority *at, int fd
 void mysql_client_free(struct mysql_client *c, bool flushed);
 /* The last word to the client. */
 void mysql_client_end(struct mysql_client *c, const char *code, const char *text);
+/* A session of its own, once it says more than KILL QUERY. False: it has none, and no rule. */
+bool mysql_client_open(struct mysql_client *c);
 /* The same, with a record. */
 void mysql_client_deny(struct mysql_client *c, const char *code, const char *detail);
 

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REFUSED_CODE = 1142, UNKNOWN_THREAD = 1094 };
+enum {
+    REFUSED_CODE = 1142,
+    UNKNOWN_THREAD = 1094,
+    KILL_MAX = 256 /* bytes: no KILL QUERY is longer */
+};
 
 /* ---- to the back ---- */
 
@@ -142,33 +146,32 @@ void mysql_talk_writable(struct mysql_client *c)
     mysql_talk_turn(c);
 }
 
-/* Whatever else it says is refused, and ends it. */
-static void on_kill(struct mysql_client *c, const struct mysql_part *m)
+/* Whatever else it says begins its session, or is refused and ends it. Nothing is taken from the
+ * buffer: the session reads it. */
+void mysql_talk_kill(struct mysql_client *c)
 {
     static const struct mysql_terms none = {.statements = 0};
-    struct mysql_judged j;
-    mysql_judge(&none, SLICE(""), m, &j);
-    if (j.why == NULL && j.statement.kills)
+    struct slice rest = buf_slice(io_in(c->io));
+    struct mysql_judged j = {.why = ""};
+    struct mysql_reader r;
+    struct mysql_part m;
+    size_t had = rest.n;
+    mysql_reader_init(&r, MYSQL_COMMANDS);
+    enum mysql_event e = mysql_read(&r, &rest, &m);
+    bool bad = e == MYSQL_VIOLATION || (e == MYSQL_PART && mysql_number(&m) != 0);
+    if (e == MYSQL_PART)
+        mysql_judge(&none, SLICE(""), &m, &j);
+    mysql_reader_free(&r);
+    if (e == MYSQL_MORE && had < KILL_MAX)
+        return;
+    if (bad)
+        mysql_client_deny(c, "mysql_protocol", "a command that cannot be read");
+    else if (j.why == NULL && j.statement.kills)
         mysql_client_free(c, kill_query(c, j.statement.killed) == 0);
     else if (j.quits)
         mysql_client_free(c, true);
-    else
+    else if (!mysql_client_open(c))
         mysql_client_deny(c, "mysql_database", "denied: name a database that a rule has");
-}
-
-void mysql_talk_kill(struct mysql_client *c)
-{
-    struct buf *in = io_in(c->io);
-    struct slice rest = buf_slice(in);
-    struct mysql_part m;
-    size_t had = rest.n;
-    enum mysql_event e = mysql_read(&c->up_reader, &rest, &m);
-    buf_drain(in, had - rest.n);
-    io_consumed(c->io);
-    if (e == MYSQL_VIOLATION || (e == MYSQL_PART && mysql_number(&m) != 0))
-        mysql_client_deny(c, "mysql_protocol", "a command that cannot be read");
-    else if (e == MYSQL_PART)
-        on_kill(c, &m);
 }
 
 /* ---- from the back ---- */

@@ -287,6 +287,9 @@ bool policy_by_injector(const struct policy *p, const struct rule *r, const stru
  * may lead to this address (`to`). at: a literal one. */
 bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
                      const struct authority *at);
+/* What all allow and ask rules of this authority have for a path, where that is one segment without
+ * a star; n 0: there is none, or one says another. As long as the policy. */
+struct slice policy_only_segment(const struct policy *p, const struct authority *a);
 /* Some allow or ask rule, or the identity, names this host at some port or scheme: DNS may answer
  * for it. */
 bool policy_names_host(const struct policy *p, const struct authority *host);

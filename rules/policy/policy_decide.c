@@ -253,6 +253,25 @@ bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned
     return false;
 }
 
+struct slice policy_only_segment(const struct policy *p, const struct authority *a)
+{
+    const struct policy_image *x = policy_image_of(p);
+    const struct image_site *sites[POLICY_SITES_MAX];
+    struct slice only = SLICE("");
+    size_t n = policy_image_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site) {
+            const struct image_path *path = &x->arms[j].path;
+            const struct image_segment *g = &x->segments[path->first];
+            struct slice s = {x->text + g->at, g->n};
+            if (path->tail || path->n != 1 || g->kind != SEGMENT_LITERAL ||
+                (only.n > 0 && !slice_eq(only, s)))
+                return SLICE("");
+            only = s;
+        }
+    return only;
+}
+
 static bool names_host(const struct policy *p, const struct authority *host, bool tls)
 {
     const struct policy_image *x = policy_image_of(p);

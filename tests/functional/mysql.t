@@ -211,6 +211,24 @@ def driver(t, d, server):
     box.close()
 
 
+def dumps(t, d, server):
+    """Programs that name no database as they connect, and USE it: it is the rules' only one. Also beside a session, where the first
+    word of such a connection may be KILL QUERY."""
+    box = durward.Sandbox(d)
+    at = "--no-defaults -h %s -u anybody" % HOST
+    for how in ("", "--single-transaction", "--databases"):
+        status, out, err = box.sh("mariadb-dump %s %s orders" % (at, how), timeout=60)
+        t.ok(status == 0 and "(1000,'row 1000');" in out and "Dump completed" in out, "mariadb-dump %s" % how, out[-300:], err)
+    status, out, err = box.sh("mariadb %s -N -e 'SELECT DATABASE()'; mariadb %s -e 'USE other'" % (at, at))
+    t.ok(out.startswith("orders\n") and "another database" in err, "it has that database, and no other", out, err)
+    box.sh("(mariadb %s orders -e 'SELECT SLEEP(8)' >/dev/null 2>&1 &)" % at)
+    t.ok(tap.wait_for(lambda: "SLEEP(8)" in server.running("app"), 5), "a session is there")
+    status, out, err = box.sh("mariadb-dump %s --compact orders t | tail -c 20; mariadb %s -N -e 'SELECT COUNT(*), REPEAT(\"x\", 5) FROM t /* %s */'" %
+                              (at, at, "x" * 20000), timeout=60)
+    t.ok(out.endswith("'row 1000');\n1000\txxxxx\n"), "nor beside a session, nor with a long first word", out, err)
+    box.close()
+
+
 def reloaded(t, d, server):
     """A session ends when its rule has other terms; it goes on when another rule comes."""
     d.serve()
@@ -431,6 +449,7 @@ def main(t):
             ("telling", allow("orders", "app"), "app", "caching_sha2", telling),
             ("files", allow("orders", "app", local_infile=True), "app", "native", files),
             ("driver", allow("orders", "app"), "app", "native", driver),
+            ("dumps", allow("orders", "app"), "app", "native", dumps),
             ("reloaded", allow("orders", "app"), "app", "native", reloaded),
             ("bounded", allow("orders", "app"), "app", "native", bounded),
             ("crowds", allow("orders", "app"), "app", "native", crowds),

@@ -76,6 +76,32 @@ static void test_databases(void)
     policy_free(p);
 }
 
+/* The database of a client that names none. */
+static void test_only(void)
+{
+    static const struct {
+        const char *at, *only;
+    } rows[] = {{"one.example.com", "orders"}, {"two.example.com", ""},
+                {"all.example.com", ""},       {"asks.example.com", "books"},
+                {"none.example.com", ""},      {"one.example.com:3307", ""},
+                {"more.example.com", ""},      {"sub.one.example.com", ""}};
+    struct err err;
+    struct policy *p = parse(
+        "{\"allow\":\"mysql://one.example.com/orders\"," WITH "},"
+        "{\"ask\":\"mysql://asks.example.com/books\"," WITH "},"
+        "{\"allow\":[\"mysql://two.example.com/a\",\"mysql://two.example.com/b\"]," WITH "},"
+        "{\"allow\":\"mysql://all.example.com/*\"," WITH "},"
+        "{\"allow\":[\"mysql://more.example.com/a\",\"mysql://more.example.com/*\"]," WITH "}",
+        &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct authority a;
+        CU_ASSERT_FATAL(authority_parse(&a, SCHEME_MYSQL, slice_str(rows[i].at)) == 0);
+        CU_ASSERT(slice_eq_str(policy_only_segment(p, &a), rows[i].only));
+    }
+    policy_free(p);
+}
+
 static void test_no_rules(void)
 {
     static const struct {
@@ -110,5 +136,6 @@ void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("mysql_rule", NULL, NULL);
     CU_add_test(s, "databases", test_databases);
+    CU_add_test(s, "mysql rules: the only database", test_only);
     CU_add_test(s, "what is no rule", test_no_rules);
 }

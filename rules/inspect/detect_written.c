@@ -214,6 +214,12 @@ static size_t read_short(struct detect_written *w, struct slice *in, size_t n)
 static size_t read_many(struct detect_written *w, struct slice *in, size_t n)
 {
     bool json = w->form == DETECT_JSON;
+    if (w->form == DETECT_PLAIN) { /* "+" and "%41" are what they are */
+        memcpy(w->text + n, in->p, in->n);
+        n += in->n;
+        *in = (struct slice){in->p + in->n, 0};
+        return n;
+    }
     if (json && w->wide)
         n = read_wide(w, in, n);
     size_t run = copy_up_to(json ? '\\' : '%', json ? '\\' : '+', *in, w->text + n);

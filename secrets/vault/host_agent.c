@@ -100,12 +100,18 @@ bool host_agent_is(struct slice value)
 
 int host_agent_public(struct slice value, struct buf *out)
 {
-    ssize_t blank;
     value = (struct slice){value.p + mark.n, value.n - mark.n};
-    blank = slice_find(value, ' ');
-    return blank < 0 ? -1
-                     : base64_decode(
-                           out, (struct slice){value.p + blank + 1, value.n - (size_t)blank - 1});
+    ssize_t blank = slice_find(value, ' ');
+    size_t type_n = blank < 0 ? value.n : (size_t)blank;
+    if (blank < 0 ||
+        base64_decode(out, (struct slice){value.p + type_n + 1, value.n - type_n - 1}) < 0)
+        return -1;
+    struct slice rest = buf_slice(out), type;
+    bool named = ssh_wire_string(&rest, &type) == 0 && type.n > 0 && rest.n > 0 &&
+                 slice_eq(type, (struct slice){value.p, type_n});
+    if (!named)
+        buf_clear(out);
+    return named ? 0 : -1;
 }
 
 int host_agent_ask(struct slice key, struct slice text, uint32_t flags, struct buf *to)

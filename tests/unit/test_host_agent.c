@@ -46,6 +46,29 @@ static void put_list(struct buf *b, uint32_t n)
     buf_free(&line);
 }
 
+/* What a store has as an agent's key is one, of the type that it says. */
+static void test_public(void)
+{
+    static const char *const bad[] = {"ssh-agent ssh-ed25519",
+                                      "ssh-agent ssh-ed25519 ",
+                                      "ssh-agent  ",
+                                      "ssh-agent ssh-ed25519 AAAA",
+                                      "ssh-agent ssh-ed25519 AAAAC3NzaC1lZDI1NTE5",
+                                      "ssh-agent ssh-ed25519 !"};
+    struct err err = {0};
+    struct buf key;
+    char text[200];
+    buf_init(&key, 200);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        CU_ASSERT(ssh_key_public(slice_str(bad[i]), &key, &err) < 0 && buf_len(&key) == 0);
+    }
+    snprintf(text, sizeof text, "ssh-agent ssh-rsa %s", ed25519 + sizeof "ssh-ed25519");
+    CU_ASSERT(ssh_key_public(slice_str(text), &key, &err) < 0 && buf_len(&key) == 0);
+    snprintf(text, sizeof text, "ssh-agent %s", ed25519);
+    CU_ASSERT(ssh_key_public(slice_str(text), &key, &err) == 0 && buf_len(&key) > 0);
+    buf_free(&key);
+}
+
 static void test_list(void)
 {
     struct buf b;
@@ -178,6 +201,7 @@ static void test_may(void)
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("an SSH agent of the host", NULL, NULL);
+    CU_add_test(s, "a key that a store has of it", test_public);
     CU_add_test(s, "a list of keys", test_list);
     CU_add_test(s, "messages", test_messages);
     CU_add_test(s, "signatures", test_signatures);

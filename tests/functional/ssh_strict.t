@@ -12,7 +12,25 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, sshd, tap  # noqa: E402
 
 HOST = "git.example.com"
-COMMANDS = ["echo hello world", "exit *", "cat", "wc -c", "head -c * /dev/zero", "sleep *", "kill -TERM $$", "printf %s *", "echo -n"]
+LATE = "exec >/dev/null; head -c 300000 /dev/zero 1>&2"
+COMMANDS = ["echo hello world", "exit *", "cat", "wc -c", "head -c * /dev/zero", "sleep *", "kill -TERM $$", "printf %s *", "echo -n", LATE]
+# What each greeting gets: a list of algorithms, or an end.
+VERSIONS = """
+import socket, sys
+for hello in ('SSH-2.0-x', 'SSH-1.99-x', 'SSH-2.0-x with a comment', 'SSH-1.5-x', 'SSH-3.0-x', 'SSH-2.0', 'SSH--', 'ssh-2.0-x', ''):
+    s = socket.create_connection((sys.argv[1], 22), 10)
+    s.sendall(hello.encode() + b'\\r\\n')
+    got = b''
+    try:
+        while b'\\n' not in got or b'curve25519' not in got:
+            part = s.recv(65536)
+            if not part:
+                break
+            got += part
+    except OSError:
+        pass
+    print('list' if b'curve25519' in got else 'end', end=' ', flush=True)
+"""
 # Speaks SSH's outer form only: what is sent before any key is agreed on, and how long it is until the far end goes.
 RAW = """
 import os, socket, struct, sys, time
@@ -232,6 +250,20 @@ def endings(t, box, d, server):
         t.ok(status in (128, 255) and "hello" not in out, "a user's name that is none: %.20r" % user, out, err)
 
 
+def transfers(t, box, d, server):
+    """What OpenSSH's own tests ask of a session (exit-status, stderr-after-eof, transfer, proto-version), through the broker."""
+    at = "%s@%s" % (server.user, HOST)
+    status, out, err = box.sh("for n in 0 1 4 5 44; do ssh -n %s \"exit $n\"; echo $?; done" % at)
+    t.eq(out.split(), "0 1 4 5 44".split(), "statuses, without standard input")
+    status, out, err = box.sh("ssh -n %s '%s' 2>&1 >/dev/null | wc -c" % (at, LATE))
+    t.eq(out.strip(), "300000", "standard error behind the end of standard output is whole")
+    status, out, err = box.sh("head -c 262144 /dev/urandom >~/r; for n in 0 1 10 100 1024 32768 65536 131072 262144; do head -c $n ~/r >~/a; "
+                              "ssh %s cat <~/a >~/b; cmp ~/a ~/b && ssh -n %s \"head -c $n /dev/zero\" | wc -c; done" % (at, at), timeout=90)
+    t.eq(out.split(), "0 1 10 100 1024 32768 65536 131072 262144".split(), "sizes, both ways")
+    status, out, err = box.sh("/usr/bin/python3 -c \"$P\" %s" % HOST, env={"P": VERSIONS}, timeout=90)
+    t.eq(out.split()[:5] + out.split()[6:], "list list list end end end end end".split(), "greetings of other versions: " + out)
+
+
 def main(t):
     why = sshd.missing()
     if why:
@@ -242,6 +274,7 @@ def main(t):
     box = durward.Sandbox(d, binds=durward.client_binds("venv"))
     t.part(towards_sandbox, t, box, server)
     t.part(endings, t, box, d, server)
+    t.part(transfers, t, box, d, server)
     t.part(elsewhere, t, box, d, server)
     box.close()
     t.part(raw, t, server)

@@ -16,6 +16,7 @@
 
 #include "buf.h"
 #include "mounts.h"
+#include "shown_login.h"
 #include "network_program.h"
 #include "oci_program.h"
 #include "trust.h"
@@ -375,17 +376,28 @@ static int write_downloader(int etc, struct err *err)
     return put(etc, "yt-dlp.conf", conf, sizeof conf - 1, err);
 }
 
+/* A shell's start file, say, in which an administrator has exported a token, stays on the host. */
+static int copy_all(int etc, int host_etc, struct buf *notes, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
+        if (host_etc >= 0 && shown_login_at(host_etc, copied[i]))
+            (void)!buf_printf(notes, "masked: /etc/%s\n", copied[i]);
+        else if (copy(etc, host_etc, copied[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
-                   struct err *err)
+                   struct buf *notes, struct err *err)
 {
     if (write_accounts(etc, image, plan, err) < 0 || write_names(etc, plan, err) < 0 ||
         write_gitconfig(etc, plan, err) < 0 || write_ssh(etc, plan, err) < 0)
         return -1;
     if (image < 0 && write_downloader(etc, err) < 0)
         return -1;
-    for (size_t i = 0; image < 0 && i < ARRAY_LEN(copied); i++)
-        if (copy(etc, host_etc, copied[i], err) < 0)
-            return -1;
+    if (image < 0 && copy_all(etc, host_etc, notes, err) < 0)
+        return -1;
     if (plan->sandbox_spec.limits.nested && write_containers(etc, image, err) < 0)
         return -1;
     if (symlinkat("/proc/self/mounts", etc, "mtab") < 0)

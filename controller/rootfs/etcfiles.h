@@ -8,9 +8,10 @@
 
 /* etc: descriptor of the sandbox's (empty, still writable) /etc. host_etc: of the host's. image: of
  * the image below it, -1 when there is none: then it has its own of most files. trust: of the
- * directory with the trust bundles, which will be seen inside at /etc/durward. */
+ * directory with the trust bundles, which will be seen inside at /etc/durward. notes: where a file
+ * of the host's with a login is named, which is not copied. */
 int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
-                   struct err *err);
+                   struct buf *notes, struct err *err);
 
 /* The variables of trust, for containers inside (oci_program.h), into dir. */
 int etcfiles_write_variables(int dir, struct err *err);

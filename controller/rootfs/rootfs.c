@@ -92,7 +92,9 @@ static int lay_etc(struct rootfs *s, struct err *err)
 {
     int host = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int etc = host < 0 ? err_sys(err, "/etc") : mounts_place(s->base, "/etc", true, err);
-    int r = etc < 0 ? -1 : etcfiles_write(etc, host, s->dirs.image, s->trust, s->plan, err);
+    int r = etc < 0
+                ? -1
+                : etcfiles_write(etc, host, s->dirs.image, s->trust, s->plan, s->mask.notes, err);
     if (host >= 0)
         close(host);
     if (etc >= 0)

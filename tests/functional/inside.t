@@ -193,7 +193,24 @@ def links(t, _, box):
 FILLED = ("mount -t tmpfs none /mnt && mkdir -p /mnt/up/maven /mnt/up/lynx /mnt/work && cp \"$1\" /mnt/up/maven/settings.xml && cp \"$2\" "
           "/mnt/up/lynx/lynx.cfg && echo a >/mnt/up/maven/m2.conf && ln -sf m2.conf /mnt/up/maven/other.conf && mkdir -p /mnt/up/maven/logging /mnt/up/java-99-x /mnt/up/java-keys && "
           "mount -t overlay -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work none /etc && mkdir -p /mnt/local/etc && "
-          "echo \"//r.example/:_authToken=$3\" >/mnt/local/etc/corp && ln -s corp /mnt/local/etc/npmrc && mount --bind /mnt/local /usr/local && shift 3 && exec \"$@\"")
+          "echo \"//r.example/:_authToken=$3\" >/mnt/local/etc/corp && ln -s corp /mnt/local/etc/npmrc && mount --bind /mnt/local /usr/local && "
+          "mkdir -p /etc/php/9.9/mods-available /etc/mono/9.9 /etc/java-99-x/management /mnt/local/etc/mail && cd /etc && "
+          "printf 'mysqli.default_pw = %%s\\n' \"$4\" >php/9.9/mods-available/my.ini && printf '<add c=\"Pwd=%%s\"/>\\n' \"$4\" >mono/9.9/machine.config && "
+          "printf '# roles\\n%%s\\n' \"$4\" >java-99-x/management/jmxremote.password && printf 'account a\\npassword %%s\\n' \"$4\" >/mnt/local/etc/mail/msmtprc && "
+          "for f in %s; do mkdir -p \"$(dirname \"$f\")\" && echo 'export CORP_TOKEN=marker-4711' >>\"$f\" || exit 1; done; "
+          "cd \"$5\" && shift 5 && exec \"$@\"")
+# Where packages of Debian, and those that are not, keep logins, tokens and keys below /etc.
+KEPT = ("apt/auth.conf apt/auth.conf.d/corp.conf netrc subversion/servers docker/config.json docker/daemon.json containers/auth.json krb5.keytab "
+        "wpa_supplicant/wpa_supplicant.conf NetworkManager/system-connections/corp.nmconnection ppp/chap-secrets ppp/pap-secrets ppp/peers/corp "
+        "cups/printers.conf exim4/passwd.client postfix/sasl_passwd msmtprc fetchmailrc mutt/Muttrc.d/corp.rc sasldb2 fstab gitconfig wgetrc curlrc npmrc "
+        "yarnrc pip.conf my.cnf mysql/debian.cnf mysql/conf.d/corp.cnf postgresql-common/pg_service.conf odbc.ini freetds/freetds.conf ldap/ldap.conf "
+        "ldap.secret nslcd.conf sssd/sssd.conf samba/credentials cifs.credentials davfs2/secrets rsyncd.secrets openvpn/auth.txt wireguard/wg0.conf "
+        "ipsec.secrets vpnc/default.conf ssl/private/corp.key ssh/ssh_host_corp_key ssh/ssh_config.d/corp.conf snmp/snmp.conf environment environment.d/corp.conf "
+        "profile profile.d/corp.sh bash.bashrc zsh/zshenv default/corp systemd/system/corp.service sudoers.d/corp cron.d/corp rclone.conf kubernetes/admin.conf "
+        "rancher/k3s/k3s.yaml redis/redis.conf grafana/grafana.ini letsencrypt/accounts/corp nginx/htpasswd apache2/corp.conf ansible/vault_pass "
+        "boto.cfg aliyun.conf s3cfg passwd- shadow-")
+DEEPER = ("/etc/php/9.9/mods-available/my.ini", "/etc/mono/9.9/machine.config", "/etc/java-99-x/management/jmxremote.password",
+          "/usr/local/etc/mail/msmtprc")
 SETTINGS = "<settings><!-- an example: <server/> -->%s<mirrors/></settings>\n"
 
 
@@ -204,16 +221,23 @@ def logins(t, s):
     plain = t.write("lynx.cfg", "#http_proxy:http://user:password@host/\nSTARTFILE:http://localhost/\n")
     for what, server in (("a login", "<servers><server><password>%s</password></server></servers>" % s.github_secret.decode()),
                          ("none", "")):
-        r = subprocess.run(["unshare", "-m", "sh", "-c", FILLED, "sh", t.write("settings.xml", SETTINGS % server), plain,
-                            s.github_secret.decode() if server else "${NPM_TOKEN}", durward.program(), "run",
+        r = subprocess.run(["unshare", "-m", "sh", "-c", FILLED % KEPT, "sh", t.write("settings.xml", SETTINGS % server), plain,
+                            s.github_secret.decode() if server else "${NPM_TOKEN}", s.github_secret.decode() if server else "", s.d.work,
+                            durward.program(), "run",
                             "-c", s.d.conf, "--", "sh", "-c", "cat /etc/maven/settings.xml; ls /etc/maven /etc/maven/logging; "
-                            "cat /etc/maven/other.conf /etc/lynx/lynx.cfg; ls -d /etc/java*; cat /usr/local/etc/*"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            "cat /etc/maven/other.conf /etc/lynx/lynx.cfg; ls -d /etc/java*; cat /usr/local/etc/corp; cat %s; grep -rsl marker-4711 /etc /usr/local/etc /var /opt /root /srv | sed 's/^/FOUND /'" % " ".join(DEEPER)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, cwd=s.d.work, env=s.d.env, timeout=60, check=False)
         seen = r.stdout + r.stderr
         t.ok("STARTFILE" in seen and "\na\n" in seen and "m2.conf" in seen, "/etc/maven with %s: its other files are there" % what, seen)
         t.ok("/etc/java-99-x" in r.stdout and "java-keys" not in seen, "a version of Java's is shown, and nothing else that begins so", seen)
         t.eq(("_authToken" in r.stdout, "/usr/local/etc/corp" in r.stderr), (not server, bool(server)),
              "and npm's configuration in /usr %s" % ("is covered, and named" if server else "too")) or t.diag(seen)
+        t.ok("FOUND" not in r.stdout and "cannot" not in r.stderr, "none of %d files that keep logins is there (%s)" % (len(KEPT.split()), what), seen)
+        hidden = [x for y in r.stderr.split("\n") if "hidden from the sandbox: " in y for x in y.split("sandbox: ")[1].split(", ")]
+        masked = [x for x in DEEPER if x in hidden]
+        t.eq((masked, "account a" in r.stdout), (list(DEEPER) if server else [], not server),
+             "and deeper ones %s" % ("are covered, and named" if server else "too")) or t.diag(seen)
+        t.ok(server or sorted(hidden) == ["/etc/bash.bashrc", "/etc/profile"], "what packages put there is no login, a token that is exported is: " + what, r.stderr)
         named = [x for x in r.stderr.split("\n") if "/etc/maven/settings.xml" in x and not x.startswith("cat:")]
         t.eq((s.github_secret.decode() in seen, "<mirrors/>" in seen, bool(named)), (False, not server, bool(server)),
              "and settings.xml %s" % ("is left out, and named" if server else "too")) or t.diag(seen)

@@ -7,11 +7,14 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, scene, tap  # noqa: E402
+from harness.nginx import free_port  # noqa: E402
 
 
 class Operator:
-    def __init__(self, s, *flags):
-        self.p = s.test.popen([durward.program(), "mcp", "--operator", "--socket", s.d.socket] + list(flags), env=s.d.env,
+    def __init__(self, s, *flags, remote=None):
+        where = [] if remote else ["--socket", s.d.socket]
+        env = {k: v for k, v in s.d.env.items() if k != "DURWARD_SOCKET"} if remote else s.d.env
+        self.p = s.test.popen([durward.program(), "mcp", "--operator"] + where + list(flags), env=dict(env, **remote or {}),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.number = 0
 
@@ -30,8 +33,32 @@ class Operator:
         return got.get("isError"), (got.get("content") or [{}])[0].get("text", json.dumps(got))
 
 
+def by_token(t, s, client, port, box):
+    """From elsewhere, by a token: each of its tools may what the token's scopes say, whatever it lists."""
+    rows = (("read", True, False, False), ("approvals", False, True, False), ("sandboxes", False, False, True), ("exec", False, False, False))
+    for scope, reads, approves, deletes in rows:
+        token = client.ask("POST", "/v1/tokens", {"scopes": [scope]})["token"]
+        o = Operator(s, "--allow-changes", remote={"DURWARD_URL": "https://127.0.0.1:%d" % port, "DURWARD_TOKEN": token,
+                                                   "DURWARD_CA": s.ca_file()})
+        got = o.call("sandboxes"), o.call("approval_allow", id="ap-none"), o.call("sandbox_delete", id="sb-none")
+        told = ["scope" not in text and "403" not in text for _, text in got]
+        t.eq(told, [reads, approves, deletes], "a token of scope %s: sees, approves, deletes" % scope) or t.diag(str(got))
+        o.p.stdin.close()
+        t.eq(o.p.wait(10), 0, "and ends")
+    token = client.ask("POST", "/v1/tokens", {"scopes": ["read"], "policies": ["other"]})["token"]
+    o = Operator(s, remote={"DURWARD_URL": "https://127.0.0.1:%d" % port, "DURWARD_TOKEN": token, "DURWARD_CA": s.ca_file()})
+    t.ok(box not in o.call("sandboxes")[1] and box not in o.call("audit_search", kind="denied")[1],
+         "a token for another policy sees neither the sandbox nor what the log has of it", *[x[1][:300] for x in (
+             o.call("sandboxes"), o.call("audit_search", kind="denied"))])
+    o.p.stdin.close()
+    o.p.wait(10)
+
+
 def main(t):
     s = scene.Scene(t)
+    port = free_port()
+    s.d.extra["controller"] = dict(s.d.config()["controller"], https="127.0.0.1:%d" % port)
+    s.d.policy("other", [{"allow": scene.PLAIN}])
     s.rule(ask="%s/held/**" % scene.PLAIN)
     s.d.serve()
     client = api.Api(s.d.socket)
@@ -70,6 +97,7 @@ def main(t):
         t.ok("audit_search" in names and not {"sandbox_delete", "approval_allow", "approval_deny"} & set(names),
              "%s: what changes something is not listed" % how, str(names))
         t.ok("-32601" in json.dumps(r.ask("tools/call", name="sandbox_delete", arguments={"id": box})), "nor called")
+    t.part(by_token, t, s, client, port, box)
     bad, text = o.call("sandbox_delete", id=box)
     t.ok(not bad, "with --allow-changes, a sandbox can be deleted", text)
     for one in [o] + readers:

@@ -8,7 +8,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, origin, scene, tap  # noqa: E402
+from harness import api, h2, origin, scene, tap  # noqa: E402
 
 KEYED, PLAIN, STRICT = "mcp.example.com", "open.example.com", "strict.example.com"
 JSON = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
@@ -455,6 +455,19 @@ def older(t, s, address, handler, server):
         t.eq((r.status, len(server.requests)), (200, seen + 1), "another goes there")
         handler.go.set()
         until(st, b"0\r\n\r\n")
+    h2.needed()
+    with h2.H2(gates[0], KEYED, timeout=20) as c:
+        stream = c.open(c.fields("/sse"))
+        c.until(lambda: b"session=1" in c.answers[stream].body)
+        kind = [("content-type", "application/json")]
+        for number in (11, 12):
+            other = c.open(c.fields("/messages?session=1", "POST") + kind, end=False)
+            c.frame(0, 1, other, json.dumps(call("run_shell", number)).encode())
+            t.eq(c.answer(other).status, 202, "HTTP/2: it is accepted on the same connection")
+            c.until(lambda: b'"id":%d' % number in c.answers[stream].body)
+            t.ok(b'"id":%d' % number in c.answers[stream].body and not c.answers[stream].over, "HTTP/2: and told while the stream lives on")
+        handler.go.set()
+        t.ok(c.answer(stream).ended, "HTTP/2: which ends as it should")
     r = post(gates[0], KEYED, call("run_shell", 10), path="/messages?session=1")
     t.eq((r.status, said(r)[0]["id"]), (200, 10), "where the stream has ended, it is in the reply")
 

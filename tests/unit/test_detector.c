@@ -67,10 +67,9 @@ static void pass(struct detect_rules rules, enum detect_form form, const char *o
     detect_stream_free(s);
 }
 
-static void pass_cut(struct detect_rules rules, enum detect_form form, struct slice body,
-                     size_t cut)
+static void pass_cut(struct detect_rules rules, enum detect_form f, struct slice body, size_t cut)
 {
-    struct detect_stream *s = detect_stream_new(&rules, form, own_is, NULL);
+    struct detect_stream *s = detect_stream_new(&rules, f, own_is, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
     told->n = 0;
     detect_stream_take(s, body.p, cut);

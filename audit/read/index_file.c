@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void index_file_name(const char *log, const char *ending, char name[INDEX_NAME_MAX])
@@ -19,12 +18,16 @@ void index_file_name(const char *log, const char *ending, char name[INDEX_NAME_M
     snprintf(name, INDEX_NAME_MAX, "%.*s%s", (int)(n < 60 ? n : 60), log, ending);
 }
 
-bool index_file_exists(int dirfd, const char *log, const char *ending)
+bool index_file_exists(int dirfd, const char *log, const char *ending, const char *magic)
 {
-    char name[INDEX_NAME_MAX];
-    struct stat st;
+    char name[INDEX_NAME_MAX], begins[INDEX_MAGIC];
     index_file_name(log, ending, name);
-    return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool there = fd >= 0 && read(fd, begins, sizeof begins) == (ssize_t)sizeof begins &&
+                 memcmp(begins, magic, sizeof begins) == 0;
+    if (fd >= 0)
+        close(fd);
+    return there;
 }
 
 void index_file_remove(int dirfd, const char *log, const char *ending)

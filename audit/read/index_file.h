@@ -7,11 +7,12 @@
 #include "slice.h"
 #include "timestamp.h"
 
-enum { INDEX_NAME_MAX = 72, INDEX_PENDING_MAX = INDEX_NAME_MAX + 4 };
+enum { INDEX_MAGIC = 16, INDEX_NAME_MAX = 72, INDEX_PENDING_MAX = INDEX_NAME_MAX + 4 };
 
 /* Of the log's file, compressed or not; ending: ".idx". */
 void index_file_name(const char *log, const char *ending, char name[INDEX_NAME_MAX]);
-bool index_file_exists(int dirfd, const char *log, const char *ending);
+/* One of this version: an older one is made anew. */
+bool index_file_exists(int dirfd, const char *log, const char *ending, const char *magic);
 void index_file_remove(int dirfd, const char *log, const char *ending);
 
 /* One that is being written. dirfd is borrowed. */

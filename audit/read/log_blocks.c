@@ -14,7 +14,7 @@
 
 enum { ROW = BLOCKS_CHAPTER / 8 };
 
-static const char magic[16] = "durward blocks 2";
+static const char magic[INDEX_MAGIC] = "durward blocks 2";
 
 struct log_blocks {
     struct index_file file;
@@ -200,7 +200,7 @@ int log_blocks_make(int dirfd, const char *log, struct open_request_terms *begun
 
 bool log_blocks_exists(int dirfd, const char *log)
 {
-    return index_file_exists(dirfd, log, BLOCKS_ENDING);
+    return index_file_exists(dirfd, log, BLOCKS_ENDING, magic);
 }
 
 void log_blocks_remove(int dirfd, const char *log)

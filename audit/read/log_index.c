@@ -21,14 +21,14 @@ enum { HASHES = 4 };
 
 /* As it lies on disk, in the byte order of this machine: another's is not taken. */
 struct log_index {
-    char magic[16];
+    char magic[INDEX_MAGIC];
     uint32_t bits, kinds;
     char first[TIMESTAMP_MAX], last[TIMESTAMP_MAX]; /* received; "" if none */
     uint64_t sum; /* of all else: against damage, not against malice */
     unsigned char filter[LOG_INDEX_BITS / 8];
 };
 
-static const char magic[16] = "durward index 2";
+static const char magic[INDEX_MAGIC] = "durward index 2";
 
 struct log_index *log_index_new(void)
 {
@@ -139,7 +139,7 @@ int log_index_make(int dirfd, const char *log, struct err *err)
 
 bool log_index_exists(int dirfd, const char *log)
 {
-    return index_file_exists(dirfd, log, ENDING);
+    return index_file_exists(dirfd, log, ENDING, magic);
 }
 
 void log_index_remove(int dirfd, const char *log)

@@ -216,13 +216,25 @@ static struct frame *above_mut(struct walk *w, size_t i)
     return &w->frames[w->depth - 1 - i];
 }
 
+static void judge_role(struct walk *w, struct slice name, struct slice value)
+{
+    bool first = w->s->role[0] == 0;
+    if (!slice_ieq_str(name, "role") || value.n == 0 || value.n > STATEMENT_ROLE_MAX ||
+        (!first && !slice_eq_str(value, w->s->role))) {
+        w->s->marks |= STATEMENT_ROLE;
+        return;
+    }
+    memcpy(w->s->role, value.p, value.n);
+    w->s->role[value.n] = 0;
+}
+
 static void judge_setting(struct walk *w, struct slice name, struct slice value, bool reset)
 {
     switch (postgres_setting_kind(name)) {
     case POSTGRES_SETTING_FREE:
         break;
     case POSTGRES_SETTING_ROLE:
-        w->s->marks |= STATEMENT_ROLE;
+        judge_role(w, name, reset ? SLICE("") : value);
         break;
     case POSTGRES_SETTING_READ_ONLY:
         w->s->marks |= STATEMENT_READ_ONLY;
@@ -637,7 +649,8 @@ const char *statement_refusal(const struct statement *s, const struct statement_
 {
     if (s->refused)
         return s->refused;
-    if (b->role && s->marks & STATEMENT_ROLE)
+    bool another = s->role[0] && (b->own_role == NULL || strcmp(s->role, b->own_role) != 0);
+    if (b->role && (another || s->marks & STATEMENT_ROLE))
         return "a change of the role, which is the rule's";
     if (b->read_only && s->marks & STATEMENT_READ_ONLY)
         return "a change of what may be written, which is nothing";

@@ -10,6 +10,7 @@ enum {
     STATEMENT_MAX =
         256 * 1024, /* bytes of what is parsed: the tree takes up to 170 times as much */
     STATEMENT_FINGERPRINT = 16,
+    STATEMENT_ROLE_MAX = 63, /* bytes of a name that a server tells apart */
 };
 
 enum statement_class {
@@ -28,7 +29,9 @@ enum statement_mark { STATEMENT_ROLE = 1, STATEMENT_READ_ONLY = 2, STATEMENT_ACT
 
 struct statement {
     unsigned classes, marks; /* of all statements in the text, and within them */
-    const char *refused;     /* why it is refused whatever the policy says; NULL: it is not */
+    /* Of each SET ROLE in it, where that says one name; another change of the role is a mark. */
+    char role[STATEMENT_ROLE_MAX + 1];
+    const char *refused; /* why it is refused whatever the policy says; NULL: it is not */
     char fingerprint[STATEMENT_FINGERPRINT + 1]; /* "": it cannot be read */
 };
 
@@ -39,8 +42,9 @@ void statement_read(struct slice text, struct statement *ret);
 struct statement_bounds {
     unsigned classes; /* that it may use */
     bool read_only;
-    bool role;     /* it has a role that it may not leave */
-    bool activity; /* it may see what other sessions say */
+    bool role;            /* it has a role that it may not leave */
+    bool activity;        /* it may see what other sessions say */
+    const char *own_role; /* that role, which may be said; NULL: none may */
 };
 
 /* Why such a session may not say this; NULL: it may. */

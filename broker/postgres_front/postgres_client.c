@@ -286,8 +286,8 @@ static void set_terms(struct postgres_client *c, const struct decision *d)
     const struct postgres_terms *t = d->rule->postgres;
     c->policy = policy_ref(c->of->front->policy);
     c->rule = d->rule;
-    c->bounds =
-        (struct statement_bounds){t->statements, t->read_only, t->role != NULL, t->activity};
+    c->bounds = (struct statement_bounds){t->statements, t->read_only, t->role != NULL, t->activity,
+                                          t->role};
 }
 
 /* 3.0 is what is spoken; options of the protocol are none. */

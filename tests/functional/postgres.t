@@ -196,6 +196,9 @@ def forced(t, d, server):
                             "ROLLBACK; SELECT current_user;")
     t.ok(out.split() == ["limited", "limited"] and "refused: a change of the role" in err,
          "a refused statement ends its transaction, and the session goes on", out, err)
+    status, out, err = psql(box, "BEGIN; SET LOCAL ROLE limited; SELECT 1; COMMIT; SET ROLE 'limited'; SELECT current_user; SET ROLE above; "
+                            "SELECT current_user;")
+    t.ok(out.split() == ["1", "limited", "limited"] and err.count("refused") == 1, "the rule's role may be said, and no other", out, err)
     box.close()
 
 

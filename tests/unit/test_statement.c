@@ -86,6 +86,36 @@ static void test_escapes(void)
     CU_ASSERT(each_line("postgres_escapes", is_refused) >= 300);
 }
 
+/* The role that a session has may be said, by its name and alone. */
+static void test_own_role(void)
+{
+    static const struct statement_bounds own = {STATEMENT_ANY, false, true, true, "limited"};
+    static const char *const same[] = {
+        "SET ROLE limited", "SET ROLE 'limited'", "set local role LIMITED",
+        "SET SESSION ROLE limited; SELECT 1", "SET ROLE limited; SET ROLE limited"};
+    static const char *const others[] = {
+        "SET ROLE above",
+        "SET ROLE \"Limited\"",
+        "SET ROLE limitedx",
+        "SET ROLE limite",
+        "SET ROLE none",
+        "RESET ROLE",
+        "SET role TO DEFAULT",
+        "SET ROLE limited; SET ROLE above",
+        "SET ROLE above; SET ROLE limited",
+        "SET ROLE limited; RESET ROLE",
+        "SET ROLE limited; SET SESSION AUTHORIZATION limited",
+        "SET SESSION AUTHORIZATION limited",
+        "SET ROLE limited; DISCARD ALL",
+        "SET ROLE limited; SELECT set_config('role', 'limited', false)"};
+    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+        CU_ASSERT_PTR_NULL(judged(slice_str(same[i]), &own));
+        CU_ASSERT_PTR_NOT_NULL(judged(slice_str(same[i]), &a_role));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        CU_ASSERT_PTR_NOT_NULL(judged(slice_str(others[i]), &own));
+}
+
 static bool is_carried(char letter, struct slice text)
 {
     const char *why = judged(text, letter == 'R' ? &both : &a_role);
@@ -304,6 +334,7 @@ void suite_statement(void)
 {
     CU_pSuite s = CU_add_suite("statement", NULL, NULL);
     CU_add_test(s, "what undoes a rule is refused", test_escapes);
+    CU_add_test(s, "the role that a session has", test_own_role);
     CU_add_test(s, "what clients say is carried", test_ordinary);
     CU_add_test(s, "a role that no rule names is free", test_role_is_free);
     CU_add_test(s, "classes", test_classes);

@@ -17,6 +17,7 @@
 #include "backlog.h"
 #include "broker.h"
 #include "controller_internal.h"
+#include "execution.h"
 #include "fleet_approvals.h"
 #include "fleet_hosts.h"
 #include "fleet_notes.h"
@@ -661,6 +662,8 @@ int controller_main(void)
                                           .open = controller_open,
                                           .leave = controller_leave};
     struct controller c = {.state_dir = -1};
+    c.redacting =
+        (struct quota){.total = EXECUTION_REDACT_BYTES, .each = EXECUTION_REDACT_BYTES / 2};
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
     TAILQ_INIT(&c.managed_sandboxes);

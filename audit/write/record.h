@@ -94,8 +94,8 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_COMMAND, /* "command": that the server runs, as the sandbox wrote it */
                     RF_EXIT,    /* "exit_status": number, of that command */
                     RF_STATEMENTS, /* "statements": fingerprints of a session's, how often each */
-                    RF_PATTERNS,   /* "patterns": what detectors found in the request's body, and
-                                      how often each; never the match */
+                    RF_PATTERNS,   /* "patterns": what detectors found in the request's body, or in
+                                      what came out, how often each; never the match */
                     RF_KEY,  /* "key_fingerprint": of the one that signs, as ssh-add shows it */
                     RF_HASH, /* "signed_hash": of what is signed, "sha512:" and hex */
                     RF_KUBERNETES, /* "kubernetes": verb, resource, namespace and name */

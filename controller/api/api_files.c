@@ -32,6 +32,7 @@ int api_errno(uint32_t e, const char **code)
                  {ENOSPC, 507, "no_space"},
                  {EDQUOT, 507, "no_space"},
                  {ESTALE, 412, "changed"},
+                 {EBADMSG, 422, "unreadable"},
                  {EFBIG, 413, "too_large"}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if ((uint32_t)known[i].e == e) {
@@ -46,6 +47,8 @@ const char *api_errno_text(uint32_t e)
 {
     if (e == ESTALE)
         return "it has another version by now";
+    if (e == EBADMSG)
+        return EXECUTION_UNREADABLE;
     if (e == EINVAL)
         return "it is no regular file (or its name is none): a device or a FIFO has no end";
     return e < 128 ? strerror((int)e) : "it was ended";

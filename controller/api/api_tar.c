@@ -2,6 +2,7 @@
  * archive is read or written outside. */
 #include "api_internal.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,9 @@ static void on_ended(void *arg, struct execution *e)
         text[i] = (char)(why.p[i] >= 0x20 && why.p[i] < 0x7f ? why.p[i] : '?');
     int n = (int)(why.n < sizeof text - 1 ? why.n : sizeof text - 1);
     text[n] = 0;
-    if (execution_truncated(e))
+    if (execution_unreadable(e))
+        api_refuse_errno(t->req, EBADMSG);
+    else if (execution_truncated(e))
         api_refuse(t->req, 413, "too_large", "the archive is larger than 64 MiB");
     else if (status == EXIT_NOT_FOUND || status == EXIT_NOT_EXECUTABLE)
         api_refuse(t->req, 501, "unsupported", "the sandbox has no tar");

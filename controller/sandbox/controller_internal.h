@@ -6,6 +6,7 @@
 #include "ipc.h"
 #include "keys.h"
 #include "named_layer.h"
+#include "quota.h"
 #include "record.h"
 #include "sandbox.h"
 
@@ -58,6 +59,7 @@ struct controller {
     char trust_inside[CONTROLLER_PATH_MAX];
     char trust_outside[CONTROLLER_PATH_MAX];
     struct sandbox_events *sandbox_events; /* NULL when private */
+    struct quota redacting; /* bytes for outputs that are looked through (execution_redact.c) */
     struct layer_queue *layers;
     struct approvals *approvals;
     struct fleet_notes *fleet;               /* NULL: there is none, or private */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include "execution_internal.h"
 
+#include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static void release(struct execution *e)
         event_free(e->timer);
     buf_free(&e->kept[0]);
     buf_free(&e->kept[1]);
+    redact_free(e);
     free(e->path);
     free(e);
 }
@@ -231,7 +233,8 @@ struct execution *execution_command(struct managed_sandbox *r, const struct exec
     e->input_ended = !c->more_input;
     e->max_output = c->max_output;
     e->whole = c->whole;
-    if (give_input(e, c->input, c->n_input, err) < 0) {
+    if (give_input(e, c->input, c->n_input, err) < 0 ||
+        redact_begin(e, c->tty || c->more_input, err) < 0) {
         release(e);
         return NULL;
     }
@@ -271,7 +274,8 @@ struct execution *execution_file_version(struct managed_sandbox *r, const struct
     e->max_output = f->max_output;
     e->path = strdup(f->path);
     e->n_written = f->n;
-    if (e->path == NULL || give_input(e, f->input, f->n, err) < 0) {
+    if (e->path == NULL || give_input(e, f->input, f->n, err) < 0 ||
+        (f->op == INSIDE_READ && redact_begin(e, false, err) < 0)) {
         release(e);
         return NULL;
     }
@@ -401,9 +405,16 @@ static void end(struct execution *e, uint32_t status, const char *text)
     struct managed_sandbox *r = e->managed_sandbox;
     struct timespec now;
     flow_drain(e);
+    for (int i = 0; i < 2; i++)
+        redact_end(e, i);
+    bool unreadable = redact_unreadable(e);
     e->state = EXECUTION_ENDED;
     e->status = e->timed_out ? EXECUTION_TIMED_OUT : status;
-    snprintf(e->text, sizeof e->text, "%s", text);
+    snprintf(e->text, sizeof e->text, "%s", unreadable ? EXECUTION_UNREADABLE : text);
+    if (unreadable && e->kind == EXECUTION_FILE) {
+        e->status = EBADMSG;
+        e->truncated = false;
+    }
     clock_gettime(CLOCK_MONOTONIC, &now);
     e->ms = (uint64_t)((now.tv_sec - e->began.tv_sec) * INT64_C(1000) +
                        (now.tv_nsec - e->began.tv_nsec) / 1000000);
@@ -504,6 +515,11 @@ struct slice execution_output(const struct execution *e, int which)
 bool execution_truncated(const struct execution *e)
 {
     return e->truncated;
+}
+
+bool execution_unreadable(const struct execution *e)
+{
+    return redact_unreadable(e);
 }
 
 bool execution_timed_out(const struct execution *e)

@@ -5,6 +5,8 @@
  *   ASKED ──► RUNNING ──► ENDED (op `ended`, then it is freed)
  *     └──────────────────►
  *
+ * Where its policy says so, what detectors find in what comes out is made unreadable.
+ *
  * Standard output and error are what the command itself wrote until its end; what a process that it
  * left behind writes later goes nowhere. */
 #ifndef DURWARD_EXECUTION_H
@@ -20,7 +22,8 @@ enum {
     EXECUTION_OUTPUT_DEFAULT = 8 << 20,
     EXECUTION_OUTPUT_MAX = 64 << 20, /* bytes kept of each output */
     EXECUTION_INPUT_MAX = 64 << 20,
-    EXECUTION_TIMEOUT_DEFAULT = 1800, /* seconds */
+    EXECUTION_REDACT_BYTES = 128 << 20, /* that looking through outputs of all may take */
+    EXECUTION_TIMEOUT_DEFAULT = 1800,   /* seconds */
     EXECUTION_TIMED_OUT = 124,
 };
 
@@ -97,6 +100,12 @@ const char *execution_id(const struct execution *e);
 int64_t execution_started_at(const struct execution *e); /* seconds since 1970 */
 struct slice execution_output(const struct execution *e, int which);
 bool execution_truncated(const struct execution *e);
+/* Its policy's `redact_output` could not read what came out, so that it was ended: text is the
+ * constant, and the status of a file operation EBADMSG. */
+#define EXECUTION_UNREADABLE                                                                     \
+    "`redact_output` cannot look through it: it is UTF-16, or has more than 64 KiB that may be " \
+    "one secret"
+bool execution_unreadable(const struct execution *e);
 bool execution_timed_out(const struct execution *e);
 /* After its end: exit code, of a file operation or connection an errno. */
 uint32_t execution_status(const struct execution *e);

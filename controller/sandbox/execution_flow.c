@@ -52,6 +52,14 @@ static void keep(struct execution *e, int i, const void *p, size_t n)
         e->truncated = true;
 }
 
+void flow_give(struct execution *e, int i, const void *p, size_t n)
+{
+    if (e->ops && e->ops->output)
+        e->ops->output(e->arg, e, i + 1, p, n);
+    else if (e->ops)
+        keep(e, i, p, n);
+}
+
 /* At most `max` bytes. 0: there may be more; -1: not now, or its end (then it is closed). */
 static int take(struct execution *e, int i, size_t max)
 {
@@ -60,13 +68,14 @@ static int take(struct execution *e, int i, size_t max)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return errno == EINTR ? 0 : -1;
     if (n <= 0) { /* EIO: a terminal whose other side is closed */
+        redact_end(e, i);
         close_one(&e->out[i], &e->on_out[i]);
         return -1;
     }
-    if (e->ops && e->ops->output)
-        e->ops->output(e->arg, e, i + 1, room, (size_t)n);
-    else if (e->ops)
-        keep(e, i, room, (size_t)n);
+    if (e->redact)
+        redact_take(e, i, room, (size_t)n);
+    else
+        flow_give(e, i, room, (size_t)n);
     return 0;
 }
 

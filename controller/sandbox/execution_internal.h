@@ -1,5 +1,5 @@
-/* Shared by execution.c (what is asked, and its end) execution_flow.c (bytes in and
- * out) and execution_note.c (its record). */
+/* Shared by execution.c (what is asked, and its end), execution_flow.c (bytes in and out),
+ * execution_redact.c (what is not to come out) and execution_note.c (its record). */
 #ifndef DURWARD_EXECUTION_INTERNAL_H
 #define DURWARD_EXECUTION_INTERNAL_H
 
@@ -33,8 +33,9 @@ struct execution {
     uint64_t ms;
     uint32_t status;
     char text[512];
-    char *path;       /* EXECUTION_FILE */
-    size_t n_written; /* INSIDE_WRITE */
+    char *path;            /* EXECUTION_FILE */
+    size_t n_written;      /* INSIDE_WRITE */
+    struct redact *redact; /* NULL: what comes out is not looked through */
 };
 
 /* execution_note.c: records of it; e is ENDED. */
@@ -52,5 +53,19 @@ void flow_drain(struct execution *e);
 void flow_pause(struct execution *e);
 void flow_close(struct execution *e);
 void flow_close_input(struct execution *e);
+/* To whoever asked: bytes of output i, which is 0 or 1. */
+void flow_give(struct execution *e, int i, const void *p, size_t n);
+
+/* By its policy; split is known. followed: somebody at the other end waits for what it says. -1
+ * with err: ERR_FULL, ERR_INTERNAL. */
+int redact_begin(struct execution *e, bool followed, struct err *err) WUNUSED;
+/* Bytes from inside; what is decided of them goes to flow_give. */
+void redact_take(struct execution *e, int i, const void *p, size_t n);
+void redact_end(struct execution *e, int i); /* nothing more comes of this output */
+/* What was found so far, as records have it; "": nothing. */
+const char *redact_found(const struct execution *e);
+/* It could not be looked through, and ended. */
+bool redact_unreadable(const struct execution *e);
+void redact_free(struct execution *e);
 
 #endif

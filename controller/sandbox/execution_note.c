@@ -16,8 +16,10 @@ static void begin_record(const struct execution *e, struct record *r, const char
     record_put_str(r, RF_TARGET, e->managed_sandbox->id);
 }
 
-static void write_record(const struct execution *e, const struct record *r)
+static void write_record(const struct execution *e, struct record *r)
 {
+    if (redact_found(e)[0])
+        record_put_str(r, RF_PATTERNS, redact_found(e));
     controller_put(e->managed_sandbox->controller, r);
 }
 

@@ -216,7 +216,8 @@ struct config_sandbox {
     enum config_idle on_soft;                                /* IDLE_STOP or IDLE_PAUSE */
     char volumes[CONFIG_VOLUMES_MAX][CONFIG_VOLUME_MAX + 1]; /* NAME:/path[:ro], for bwrap */
     unsigned n_volumes;
-    bool previews; /* they may be seen from outside */
+    bool previews;          /* they may be seen from outside */
+    uint32_t redact_output; /* detectors (DETECT_BIT) of what the API gives of them */
     struct config_service services[CONFIG_SERVICES_MAX];
     unsigned n_services;
     const json_t *devices; /* config_devices.c; of the configuration's tree; NULL: none */

@@ -4,6 +4,7 @@
 
 #include "config_tree.h"
 #include "quantity.h"
+#include "rule.h"
 
 enum { CPU_PERCENT_MAX = 102400 };
 
@@ -76,6 +77,10 @@ static const struct key sandbox_keys[] = {
     KEY("previews", AS(bool), "`false`",
         "`true`: of the daemon's, services and other ports can be seen from outside, by who is "
         "given a link or token (`controller.preview`). See *Services and previews*"),
+    KEY("redact_output", AS(strings), "nothing",
+        "of the daemon's: list or one of detectors: what they find in outputs of commands, in "
+        "files "
+        "and archives is made unreadable before whoever asked for it has it, see *What comes out*"),
     KEY("services", OWN, "none",
         "mapping of at most 16 names to ports, or to `{ port: N, health: tcp }`, where `health` "
         "may "
@@ -371,6 +376,8 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
     if (node_key_bool(n, "nested", &s->nested, err) < 0 || read_backend(n, s, err) < 0)
         return -1;
     if (node_key_bool(n, "previews", &s->previews, err) < 0 ||
+        (node_get(n, "redact_output", &at) &&
+         rule_detectors_read(&at, &s->redact_output, err) < 0) ||
         (node_get(n, "services", &at) && config_read_services(&at, s, err) < 0))
         return -1;
     if (s->nested && s->backend != BACKEND_BWRAP)

@@ -86,6 +86,8 @@ int rule_words_read(struct arena *a, const struct node *n, enum rule_words how,
 /* `redact`, `refuse`. After `with` and `websocket` (rule_outward.c). */
 int rule_outward_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                       struct err *err);
+/* One or a list of detectors, or of their groups, added to ret. */
+int rule_detectors_read(const struct node *n, uint32_t *ret, struct err *err);
 /* `capture`. After `with` (rule_capture.c). */
 int rule_capture_read(struct arena *a, const struct node *rule, const json_t *secrets,
                       struct rule *ret, struct err *err);

@@ -5,7 +5,7 @@
 #include "detector.h"
 #include "rule.h"
 
-static int read_words(const struct node *n, uint32_t *ret, struct err *err)
+int rule_detectors_read(const struct node *n, uint32_t *ret, struct err *err)
 {
     size_t count;
     if (node_strings(n, &count, err) < 0)
@@ -49,8 +49,8 @@ int rule_outward_read(struct arena *a, const struct node *rule, struct rule_entr
     if (!redacts && !refuses)
         return 0;
     struct detect_rules *d = arena_zalloc(a, 1, sizeof *d);
-    if ((redacts && read_words(&redact, &d->redact, err) < 0) ||
-        (refuses && read_words(&refuse, &d->refuse, err) < 0))
+    if ((redacts && rule_detectors_read(&redact, &d->redact, err) < 0) ||
+        (refuses && rule_detectors_read(&refuse, &d->refuse, err) < 0))
         return -1;
     if (d->redact & d->refuse) {
         unsigned first = (unsigned)__builtin_ctz(d->redact & d->refuse);

@@ -28,12 +28,12 @@ export class Denied extends DurwardError {}
 /** Not possible on this host, or not built yet. */
 export class Unsupported extends DurwardError {}
 /** About one file; `code` is file_not_found, permission_denied, is_directory, not_directory, not_empty,
- * invalid_path, too_large, no_space, busy or unavailable. */
+ * invalid_path, too_large, unreadable, no_space, busy or unavailable. */
 export class FileError extends DurwardError {}
 
 const FILE_CODES = new Set([
   "file_not_found", "permission_denied", "is_directory", "not_directory", "not_empty",
-  "invalid_path", "busy", "no_space", "unavailable",
+  "invalid_path", "unreadable", "busy", "no_space", "unavailable",
 ]);
 
 const HINTS = new Map([

@@ -45,11 +45,11 @@ class Unsupported(DurwardError):
 
 class FileError(DurwardError):
     """About one file; `code` is file_not_found, permission_denied, is_directory, not_directory,
-    not_empty, invalid_path, too_large, no_space, busy or unavailable."""
+    not_empty, invalid_path, too_large, unreadable, no_space, busy or unavailable."""
 
 
 FILE_CODES = {"file_not_found", "permission_denied", "is_directory", "not_directory", "not_empty",
-              "invalid_path", "busy", "no_space", "unavailable"}
+              "invalid_path", "unreadable", "busy", "no_space", "unavailable"}
 _HINTS = {
     "sandbox_not_found": "it was deleted, or its time to live ended: create another",
     "snapshot_not_found": "see which there are (snapshots(), `durward sandbox snapshot ls`)",

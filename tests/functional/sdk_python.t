@@ -66,7 +66,7 @@ def life(t, c):
         try:
             a.exec(wrong)
             t.ok(False, "no command: %r" % (wrong,), "it was run")
-        except TypeError as e:
+        except (TypeError, durward.DurwardError) as e:
             t.has(str(e), "decode bytes first", "no command, and what is one is said: %r" % (wrong,))
     a.delete()
     c.delete(a.id)

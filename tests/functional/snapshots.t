@@ -345,6 +345,7 @@ def archives(t, s, c):
         t.ok(r.returncode == 1 and "archive" in r.stderr, "refused: one that ends after %d bytes" % at, r.stdout, r.stderr)
     for what, data in (("empty", b""), ("a line of text", b"hello\n"), ("a page of text", b"hello\n" * 2000)):
         r = cli("import", "cut", "-", stdin=data)
+        tap.wait_for(lambda: "cut" not in names(c), 10, 0.02)
         t.ok(r.returncode == 1 and "not the archive of a snapshot" in r.stderr, "no archive: " + what, r.stderr)
     overwriting(t, s, cli, path)
     t.eq(cli("export", "none", "-o", path + "-none").returncode, 1, "there is no such snapshot")

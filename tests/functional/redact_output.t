@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, tap  # noqa: E402
@@ -64,14 +63,16 @@ def commands(t, d, c, box):
 
 def interactive(t, c, box):
     """What is not decided goes on when nothing comes for a while; what comes in that while is still judged with it."""
-    f = c.frames(box, command="printf 'your card: 4111 1111 11'; read a; printf '11 1111\\n'", tty=True)
-    f.receive()
-    began = time.monotonic()
+    f = c.frames(box, command="printf 'what is behind ghp_0a'; read a", tty=True)
+    f.sock.settimeout(10)
     out = b""
-    while b"11 11" not in out and time.monotonic() - began < 10:
-        kind, data = f.receive()
-        out += data if kind == 1 else b""
-    t.ok(b"your card: 4111 1111 11" in out, "on a terminal a prompt comes, though it may be the beginning of something", out)
+    try:
+        while b"ghp_0a" not in out:
+            kind, data = f.receive()
+            out += data if kind == 1 else b""
+    except OSError:
+        pass
+    t.ok(b"what is behind ghp_0a" in out, "on a terminal a prompt comes, though it may be the beginning of something", out)
     f.send(0, b"\n")
     f.finish()
     f.close()

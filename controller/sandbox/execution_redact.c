@@ -63,7 +63,8 @@ int redact_begin(struct execution *e, bool followed, struct err *err)
     if (r && quota_take(&c->redacting, &r->part, slice_str(e->managed_sandbox->id),
                         (1 + (size_t)e->split) * DETECT_STREAM_SIZE) != QUOTA_TAKEN)
         return err_set(err, ERR_FULL,
-                       "as much as may be of what comes out of it is looked through at once");
+                       "too many of its commands and files are looked through at once: ask again "
+                       "when one has ended");
     if (r)
         r->placeholders = placeholder_key_new(c->keys.tag);
     if (r && followed)

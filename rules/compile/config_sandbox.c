@@ -79,8 +79,8 @@ static const struct key sandbox_keys[] = {
         "given a link or token (`controller.preview`). See *Services and previews*"),
     KEY("redact_output", AS(strings), "nothing",
         "of the daemon's: list or one of detectors: what they find in outputs of commands, in "
-        "files "
-        "and archives is made unreadable before whoever asked for it has it, see *What comes out*"),
+        "files and archives is made unreadable before whoever asked for it has it, see *What comes "
+        "out*"),
     KEY("services", OWN, "none",
         "mapping of at most 16 names to ports, or to `{ port: N, health: tcp }`, where `health` "
         "may "

@@ -2,11 +2,10 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 
 from .nginx import free_port
-from .smtp import PASSWORD, USER
+from .smtp import PASSWORD, USER, answers
 from .tap import wait_for
 
 EXIM = "/usr/sbin/exim4"
@@ -84,16 +83,8 @@ class Exim:
             at = os.path.dirname(at)
         self.process = test.popen([EXIM, "-bdf", "-C", conf], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         test.cleanup(lambda: shutil.rmtree(self.dir, ignore_errors=True))
-        if not wait_for(lambda: self._answers(ports["starttls"]), 20):
+        if not wait_for(lambda: answers(ports["starttls"]), 20):
             raise RuntimeError("exim does not start: " + self.said())
-
-    @staticmethod
-    def _answers(port):
-        try:
-            with socket.create_connection(("127.0.0.1", port), 5) as s:
-                return s.recv(4) == b"220 "
-        except OSError:
-            return False
 
     def said(self):
         try:

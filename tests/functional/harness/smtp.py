@@ -18,6 +18,15 @@ def missing():
     return None if r.returncode == 0 else "python3-aiosmtpd is not installed"
 
 
+def answers(port):
+    """Does a mail server greet there?"""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as s:
+            return s.recv(4) == b"220 "
+    except OSError:
+        return False
+
+
 class Smtp:
     """.starttls, .tls and .plain are addresses; logins() and messages(): what came to it."""
 
@@ -30,17 +39,9 @@ class Smtp:
         with open(self.log + ".err", "ab") as err:
             self.process = test.popen([PYTHON, "-B", os.path.join(here, "smtp_server.py"), crt, key, self.log] +
                                       [str(p) for p in ports], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
-        if not wait_for(lambda: all(self._answers(p) for p in (ports[0], ports[2])), 30):
+        if not wait_for(lambda: all(answers(p) for p in (ports[0], ports[2])), 30):
             with open(self.log + ".err", errors="replace") as f:
                 raise RuntimeError("aiosmtpd does not start: " + f.read())
-
-    @staticmethod
-    def _answers(port):
-        try:
-            with socket.create_connection(("127.0.0.1", port), 5) as s:
-                return s.recv(4) == b"220 "
-        except OSError:
-            return False
 
     def came(self, what):
         if not os.path.exists(self.log):

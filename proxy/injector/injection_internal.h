@@ -169,6 +169,12 @@ bool injection_llm_take(struct injection *g, const struct llm_call *asked) WUNUS
 /* The estimate for its budgets. False: nobody counts it. */
 bool injection_llm_call(const struct injection *g, struct budget_call *ret);
 void injection_llm_reply(struct injection *g, const struct head *reply);
+/* What our asking for its usage added to the reply is to be taken out. -1: memory is out. */
+int injection_llm_cuts(struct injection *g) WUNUSED;
+/* s: what goes on of it instead. -1: the same. */
+int injection_llm_cut(struct injection *g, struct slice *s) WUNUSED;
+struct slice injection_llm_cut_end(const struct injection *g); /* what was held of it */
+size_t injection_llm_held(const struct injection *g);
 void injection_llm_feed(struct injection *g, const void *p, size_t n);
 void injection_llm_close(struct injection *g); /* the reply is whole */
 void injection_llm_record(struct injection *g, const struct origin_facts *facts, struct record *r);

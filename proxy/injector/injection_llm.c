@@ -6,6 +6,7 @@
 #include "budget_client.h"
 #include "llm.h"
 #include "llm_reply.h"
+#include "llm_usage.h"
 #include "meter.h"
 #include "override.h"
 #include "pending_approval.h"
@@ -19,8 +20,10 @@ enum { LLM_WHY_MAX = 112 };
 
 struct injection_call {
     struct llm_call asked;
-    struct llm_reply *reply; /* NULL: there is none yet, or it is not read */
-    bool ended;              /* and what it took was said */
+    struct llm_reply *reply;   /* NULL: there is none yet, or it is not read */
+    bool requested;            /* what it takes, by us */
+    struct llm_usage_cut *cut; /* NULL: its reply goes on as it is */
+    bool ended;                /* and what it took was said */
     bool priced;
     struct price price; /* the dearest of all models that it names */
     uint64_t in;        /* the estimate of what is sent; of all: */
@@ -193,6 +196,35 @@ static const char *uncountable(const struct injection *g, const struct llm_call 
     return text;
 }
 
+/* Something says what the body is: it is the client's, to the byte. */
+static bool is_signed(const struct injection *g)
+{
+    static const char *const names[] = {"content-digest",  "repr-digest",
+                                        "digest",          "content-md5",
+                                        "signature-input", "x-amz-content-sha256"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (http_head_find(&g->head, names[i]))
+            return true;
+    const struct field *f = http_head_find(&g->head, "authorization");
+    return (f && slice_istarts(f->value, SLICE("AWS4-"))) ||
+           (g->decided.credential &&
+            (placement_signs(&g->placement) || placement_body_limit(&g->placement, &g->head) > 0));
+}
+
+static void request_usage(struct injection *g)
+{
+    struct injection_call *c = g->call;
+    struct buf body;
+    if (!g->decided.rule->inspection->llm->request_usage || c->asked.form != LLM_CHAT ||
+        !c->asked.streamed || is_signed(g) || llm_usage_ask(buf_slice(&g->body.body), &body) < 0)
+        return;
+    body_buffer_replace(&g->body, &body);
+    g->head.length = buf_len(&g->body.body);
+    c->requested = true;
+    size_t n = strlen(g->message_text);
+    snprintf(g->message_text + n, sizeof g->message_text - n, ", usage requested");
+}
+
 bool injection_llm_take(struct injection *g, const struct llm_call *asked)
 {
     struct slice which;
@@ -225,6 +257,7 @@ bool injection_llm_take(struct injection *g, const struct llm_call *asked)
     c->tokens = in + out;
     if (c->priced)
         c->money = price_of(c->price.in, in) + price_of(c->price.out, out);
+    request_usage(g);
     return true;
 }
 
@@ -245,6 +278,30 @@ void injection_llm_reply(struct injection *g, const struct head *h)
     struct inspect_request facts = body_facts(h);
     if (g->call && h->status / 100 == 2 && h->body != BODY_NONE)
         g->call->reply = llm_reply_new(g->call->asked.form, &facts);
+}
+
+int injection_llm_cuts(struct injection *g)
+{
+    struct injection_call *c = g->call;
+    if (c == NULL || !c->requested || !llm_reply_is_events(c->reply))
+        return 0;
+    c->cut = llm_usage_cut_new();
+    return c->cut ? 1 : -1;
+}
+
+int injection_llm_cut(struct injection *g, struct slice *s)
+{
+    return g->call && g->call->cut ? llm_usage_cut_feed(g->call->cut, *s, s) : 0;
+}
+
+struct slice injection_llm_cut_end(const struct injection *g)
+{
+    return llm_usage_cut_end(g->call ? g->call->cut : NULL);
+}
+
+size_t injection_llm_held(const struct injection *g)
+{
+    return g->call ? llm_usage_cut_held(g->call->cut) : 0;
 }
 
 void injection_llm_feed(struct injection *g, const void *p, size_t n)
@@ -335,6 +392,7 @@ void injection_llm_end(struct injection *g)
     if (!g->call->ended) /* it never went */
         budget_client_took(g->relay.budget_client, 0, 0);
     llm_reply_free(g->call->reply);
+    llm_usage_cut_free(g->call->cut);
     free(g->call);
     g->call = NULL;
 }

@@ -83,19 +83,23 @@ static bool abandon(struct injection *g, unsigned status, const char *code)
     return false;
 }
 
-/* Its head waits, or goes on in a copy that says nothing of its length. */
-static bool take_messages(struct injection *g, const struct head *h, enum mcp_form form)
+/* In a copy that says nothing of its length: it may become shorter. */
+static bool take_shorter(struct injection *g, const struct head *h)
 {
     struct head clean;
-    if (injection_mcp_reply(g, h, form) < 0)
-        return abandon(g, 503, "memory");
-    if (g->messages_whole)
-        return true;
     bool ok = http_head_copy(&clean, h) == 0;
-    clean.body = BODY_CHUNKED; /* it may become shorter */
+    clean.body = BODY_CHUNKED;
     ok = ok ? pass_head(g, &clean) : abandon(g, 503, "memory");
     http_head_free(&clean);
     return ok;
+}
+
+/* Its head waits, or goes on. */
+static bool take_messages(struct injection *g, const struct head *h, enum mcp_form form)
+{
+    if (injection_mcp_reply(g, h, form) < 0)
+        return abandon(g, 503, "memory");
+    return g->messages_whole || take_shorter(g, h);
 }
 
 /* A copy that says what was asked for. */
@@ -150,6 +154,9 @@ bool injection_take_reply(struct injection *g, const struct head *h)
     }
     if (g->range.name)
         return take_part(g, h);
+    int cuts = injection_llm_cuts(g);
+    if (cuts != 0)
+        return cuts > 0 ? take_shorter(g, h) : abandon(g, 503, "memory");
     return form == MCP_FORM_NONE ? pass_head(g, h) : take_messages(g, h, form);
 }
 
@@ -202,7 +209,7 @@ static void downstream_data(void *self, const void *p, size_t n)
     }
     bool over = g->in_messages && grpc_message_over(&g->message, s);
     meter_add(METER_SCRUBBED_BYTES, g->scrub ? n : 0);
-    if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
+    if (injection_llm_cut(g, &s) < 0 || (g->scrub && scrub_feed(g->scrub, s, &s) < 0)) {
         injection_abandon(g, 503, "memory");
         return;
     }
@@ -222,7 +229,13 @@ static void downstream_data(void *self, const void *p, size_t n)
 /* What the search still holds of the body goes on: there is no more of it. */
 static int flush_scrub(struct injection *g)
 {
-    struct slice rest = {"", 0};
+    struct slice rest = {"", 0}, held = injection_llm_cut_end(g);
+    if (!g->body_whole && held.n > 0) {
+        if (g->scrub && scrub_feed(g->scrub, held, &held) < 0)
+            return -1;
+        if (!is_blocked(g))
+            pass_body(g, held);
+    }
     if (g->scrub && !g->body_whole && scrub_end(g->scrub, &rest) < 0)
         return -1;
     g->body_whole = true;
@@ -435,7 +448,7 @@ static size_t downstream_room(void *self)
     if (g->messages)
         return budget_client_down_room(g->relay.budget_client, injection_mcp_room(g));
     size_t room = g->relay.downstream.ops->room(g->relay.downstream.self);
-    size_t held = (g->scrub ? scrub_held(g->scrub) : 0) + g->cut.held;
+    size_t held = (g->scrub ? scrub_held(g->scrub) : 0) + g->cut.held + injection_llm_held(g);
     return room > held ? budget_client_down_room(g->relay.budget_client, room - held) : 0;
 }
 

@@ -31,6 +31,7 @@ struct llm_rules {
     struct word_list models; /* patterns */
     uint64_t max_tokens;     /* that may be asked for; 0: any */
     uint64_t assumed;
+    bool request_usage; /* of streams whose clients do not ask for it (llm_usage.h) */
 };
 
 extern const char *const llm_api_names[LLM_APIS]; /* in the order of their bits */

@@ -373,6 +373,11 @@ void llm_reply_free(struct llm_reply *r)
     free(r);
 }
 
+bool llm_reply_is_events(const struct llm_reply *r)
+{
+    return r && r->framing == FRAMING_EVENTS;
+}
+
 /* A list is one text, and its members count up as events do: a member's numbers take the place of
  * those of the one before. */
 static void feed_list(struct llm_reply *r, struct slice s)

@@ -19,7 +19,8 @@ struct llm_reply;
 
 /* By the media type of the reply. NULL: memory is out. */
 struct llm_reply *llm_reply_new(enum llm_form form, const struct inspect_request *facts);
-void llm_reply_free(struct llm_reply *r); /* NULL is fine, here and below */
+void llm_reply_free(struct llm_reply *r);            /* NULL is fine, here and below */
+bool llm_reply_is_events(const struct llm_reply *r); /* server-sent */
 void llm_reply_feed(struct llm_reply *r, struct slice bytes);
 void llm_reply_close(struct llm_reply *r); /* that was all of it */
 struct llm_usage llm_reply_usage(const struct llm_reply *r);

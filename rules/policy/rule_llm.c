@@ -23,10 +23,9 @@ static int read_api(const struct node *n, struct llm_rules *l, struct err *err)
 }
 
 static const struct key llm_keys[] = {
-    KEY("api", OWN, "required", ""),
-    KEY("models", OWN, "", ""),
-    KEY("max_tokens", OWN, "", ""),
-    KEY("assume", OWN, "", ""),
+    KEY("api", OWN, "required", ""),   KEY("models", OWN, "", ""),
+    KEY("max_tokens", OWN, "", ""),    KEY("assume", OWN, "", ""),
+    KEY("request_usage", OWN, "", ""),
 };
 
 static int read_map(struct arena *a, const struct node *n, struct llm_rules *l, struct err *err)
@@ -52,6 +51,8 @@ static int read_map(struct arena *a, const struct node *n, struct llm_rules *l, 
             return -1;
         l->assumed = tokens;
     }
+    if (node_get(n, "request_usage", &at) && node_bool(&at, &l->request_usage, err) < 0)
+        return -1;
     return 0;
 }
 

@@ -369,6 +369,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     }
     io->due = 0;
     if (io->state == IO_S_CLOSING) {
+        if (buf_len(&io->out) > 0) /* the peer has not all of it, and is to see that */
+            io_break(io);
         io_set_state(io, IO_S_CLOSED);
         io_destroy(io);
         return;

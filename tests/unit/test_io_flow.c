@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <poll.h>
@@ -442,7 +443,40 @@ static void test_no_lingering(void)
     }
 }
 
-/* No peer keeps a stream by going on, or by saying nothing for ever; and no more than 256 wait. */
+/* A TCP connection whose peer, which is returned, has not taken all of the last output. */
+static int untaken(void)
+{
+    static char much[1 << 20];
+    const int small = 4096;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int l = socket(AF_INET, SOCK_STREAM, 0), peer = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(peer, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    CU_ASSERT_EQUAL_FATAL(bind(l, (struct sockaddr *)&at, n), 0);
+    CU_ASSERT_EQUAL_FATAL(listen(l, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(getsockname(l, (struct sockaddr *)&at, &n), 0);
+    CU_ASSERT_EQUAL_FATAL(connect(peer, (struct sockaddr *)&at, n), 0);
+    int fd = accept4(l, NULL, NULL, SOCK_NONBLOCK);
+    close(l);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    struct io *io = io_new(base, fd, 4096, sizeof much, true);
+    io_owner(io, SLICE("slow")); /* which has a place to stay */
+    CU_ASSERT_EQUAL(io_write(io, much, sizeof much), 0);
+    io_close_flushed(io);
+    return peer;
+}
+
+static bool ends_by_reset(int peer)
+{
+    char much[4096];
+    ssize_t n;
+    while ((n = read(peer, much, sizeof much)) > 0)
+        continue;
+    return n < 0 && errno == ECONNRESET;
+}
+
+/* No peer keeps a stream by going on, or by saying nothing for ever; and no more than 256 wait.
+ * Whoever does not take the last output in that time sees that it was not all. */
 static void test_lingering_ends(void)
 {
     enum { ALL = 260, AT_ONCE = 256 };
@@ -472,8 +506,11 @@ static void test_lingering_ends(void)
     io_close_lingering(io);
     turn(5);
     CU_ASSERT_EQUAL(send(other[0], much, 1, MSG_NOSIGNAL), 1);
+    int peer = untaken();
     event_base_loop(base, 0); /* until nothing waits: each has its time */
     CU_ASSERT(nothing_waits());
+    CU_ASSERT(ends_by_reset(peer));
+    close(peer);
     for (unsigned i = 0; i < ALL; i++) {
         CU_ASSERT(send(fds[i][0], much, 1, MSG_NOSIGNAL) < 0);
         close(fds[i][0]);

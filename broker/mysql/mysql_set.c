@@ -19,6 +19,16 @@ static bool value_ends(struct mysql_reading *x)
     return mysql_reading_end(x) || mysql_is_sign(&x->token, ',');
 }
 
+/* @OLD_SQL_MODE and the like, as dumps restore what a session had. What is in it is not known here:
+ * the back asks the server what the session is then. */
+static bool read_kept(struct mysql_reading *x)
+{
+    if (x->token.kind != MYSQL_VARIABLE || !value_ends(x))
+        return false;
+    x->ret->restores = true;
+    return true;
+}
+
 /* NAMES and CHARACTER SET, from the set's name. */
 static void read_names(struct mysql_reading *x, bool collation)
 {
@@ -35,6 +45,8 @@ static void read_names(struct mysql_reading *x, bool collation)
 /* The value of a setting of character sets: NULL, or a name that begins with one. */
 static void read_charset(struct mysql_reading *x)
 {
+    if (read_kept(x))
+        return;
     struct slice name = x->token.text;
     ssize_t end = slice_find(name, '_');
     if (end > 0)
@@ -138,6 +150,8 @@ static bool read_mode(struct mysql_reading *x, struct modes *m)
 
 static void read_modes(struct mysql_reading *x)
 {
+    if (read_kept(x))
+        return;
     struct modes m = {.depth = 0};
     buf_init(&m.list, MODES_MAX);
     bool good = read_mode(x, &m) && (mysql_reading_end(x) || mysql_is_sign(&x->token, ',')) &&

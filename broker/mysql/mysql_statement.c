@@ -341,6 +341,8 @@ static void read_text(struct mysql_reading *x)
             read_head(x);
         while (!mysql_reading_end(x))
             mysql_reading_next(x);
+        if (again && x->ret->restores)
+            mysql_reading_refuse(x, "a mode that is restored, and other statements beside it");
         if (x->token.kind == MYSQL_END && x->depth > 0)
             mysql_reading_refuse(x, "parentheses that do not match");
         if (x->token.kind == MYSQL_END || x->ret->refused)
@@ -381,6 +383,8 @@ void mysql_statement_read(struct slice text, const struct mysql_terms *terms, st
         read_text(&x);
     if (prepared && ret->kills)
         ret->refused = "KILL that is prepared";
+    if (prepared && ret->restores)
+        ret->refused = "a mode that is restored, prepared";
     judge(&own, ret);
     if (x.print && EVP_DigestFinal_ex(x.print, hash, NULL) == 1)
         for (size_t i = 0; i < MYSQL_PRINT / 2; i++)

@@ -26,6 +26,8 @@ struct mysql_statement {
     const char *refused; /* NULL: it is not */
     bool kills;          /* it is KILL QUERY of that connection, and nothing else */
     uint32_t killed;
+    bool restores; /* a mode or a character set from a variable: what it is now has to be asked for
+                    * before the next statement; it is one statement, and not prepared */
     char print[MYSQL_PRINT + 1]; /* "": it cannot be read */
 };
 

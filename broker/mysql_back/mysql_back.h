@@ -28,6 +28,7 @@ enum session_state {
     SESSION_LOGIN,
     SESSION_CHECKING, /* what the session is, and what its login may do */
     SESSION_RUNNING,
+    SESSION_ASKING, /* what it is since a mode was restored; the answer to that waits */
 };
 
 struct mysql_session {
@@ -41,6 +42,8 @@ struct mysql_session {
     struct mysql_login login; /* and its connection, once it is in */
     unsigned n_checked;       /* questions that were answered, */
     bool check_row;           /* and this one has had its row */
+    bool restores;            /* the present command does: what it sets is asked for behind it */
+    size_t answer;            /* bytes of its answer, the last that the front is to get */
     struct mysql_reader up, down;
     struct mysql_reply reply;
     struct event *clock;
@@ -74,10 +77,12 @@ void mysql_session_end(struct mysql_session *s, enum record_kind kind, const cha
 /* mysql_check.c: what is asked of the server before a session begins. Each returns 0, or -1 when
  * the session is gone. */
 int mysql_check_begin(struct mysql_session *s);
+int mysql_check_again(struct mysql_session *s); /* how it reads statements now */
 int mysql_check_packet(struct mysql_session *s, const struct mysql_part *m);
 
 /* mysql_carry.c */
 int mysql_carry_begin(struct mysql_session *s); /* -1: it is gone */
+void mysql_carry_on(struct mysql_session *s);   /* commands go between front and server */
 void mysql_carry_io(struct io *io, enum io_event ev, void *arg);
 void mysql_carry_stop(struct mysql_session *s, const char *code, const char *text);
 int mysql_carry_up(void *session, struct slice bytes); /* back_request_ops.up, .more, .spent */

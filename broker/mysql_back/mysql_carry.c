@@ -46,12 +46,16 @@ static void cut(struct mysql_session *s, unsigned char number, const char *code,
 
 void mysql_carry_stop(struct mysql_session *s, const char *code, const char *text)
 {
-    if (s->state < SESSION_RUNNING)
+    if (s->state < SESSION_RUNNING) {
         mysql_session_refuse(s, code, text);
-    else if (mysql_reader_between(&s->down) && !mysql_reply_over(&s->reply) && !s->reply.file)
+    } else if (s->state == SESSION_ASKING) { /* in the place of the answer that waits */
+        buf_cut(&s->out, s->answer);
+        cut(s, s->number, code, text);
+    } else if (mysql_reader_between(&s->down) && !mysql_reply_over(&s->reply) && !s->reply.file) {
         cut(s, (unsigned char)(s->number + 1), code, text);
-    else /* nobody waits for a word, or one would stand within another */
+    } else { /* nobody waits for a word, or one would stand within another */
         end_soon(s, RECORD_ABORTED, code, text);
+    }
 }
 
 static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -59,13 +63,18 @@ static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     mysql_carry_stop(arg, "mysql_seconds", "the session's time is over");
 }
 
-int mysql_carry_begin(struct mysql_session *s)
+void mysql_carry_on(struct mysql_session *s)
 {
-    unsigned seconds = mysql_terms_of(s)->seconds;
     s->state = SESSION_RUNNING;
     mysql_reader_free(&s->down);
     mysql_reader_init(&s->down, MYSQL_REPLIES);
     mysql_reply_begin(&s->reply, MYSQL_REPLY_NONE, false);
+}
+
+int mysql_carry_begin(struct mysql_session *s)
+{
+    unsigned seconds = mysql_terms_of(s)->seconds;
+    mysql_carry_on(s);
     io_deadline(s->login.link.io, s->of->back->limits.tunnel_seconds);
     if (seconds) {
         const struct timeval t = {.tv_sec = (time_t)seconds};
@@ -104,7 +113,7 @@ static int count(struct mysql_session *s, const struct mysql_part *m)
 
 static int on_part(struct mysql_session *s, const struct mysql_part *m)
 {
-    if (s->state == SESSION_CHECKING)
+    if (s->state != SESSION_RUNNING)
         return mysql_check_packet(s, m);
     if (mysql_reply_take(&s->reply, m) < 0) {
         end_soon(s, RECORD_ABORTED, "upstream_protocol", "a packet that has no place in a reply");
@@ -115,18 +124,20 @@ static int on_part(struct mysql_session *s, const struct mysql_part *m)
     s->number = mysql_number(m);
     if (m->last && s->reply.file)
         s->up.phase = MYSQL_FILE;
+    size_t before = buf_len(&s->out);
     if (mysql_put_part(&s->out, m) < 0) {
         end_soon(s, RECORD_ABORTED, "memory", "");
         return -1;
     }
-    return 0;
+    s->answer = buf_len(&s->out) - before;
+    return s->restores && m->last && mysql_reply_over(&s->reply) ? mysql_check_again(s) : 0;
 }
 
 /* 1: budgets leave no more now; -1: the session is gone. */
 static int read_server(struct mysql_session *s)
 {
     struct buf *in = io_in(s->login.link.io);
-    while (buf_len(in) > 0 && buf_len(&s->out) < MYSQL_IO) {
+    while (buf_len(in) > 0 && (s->state != SESSION_RUNNING || buf_len(&s->out) < MYSQL_IO)) {
         struct slice rest = buf_slice(in);
         struct mysql_part m;
         bool running = s->state == SESSION_RUNNING;
@@ -225,6 +236,7 @@ static int judge_again(struct mysql_session *s, const struct mysql_part *m)
     if (j.why || j.statement.kills)
         return -1;
     s->quitting = j.quits;
+    s->restores = j.statement.restores;
     if (j.statement.print[0])
         note_statement(s, j.statement.print);
     mysql_reply_begin(&s->reply, j.reply, j.may_ask);
@@ -273,7 +285,7 @@ int mysql_carry_up(void *session, struct slice bytes)
 static int on_packet(void *arg, enum broker_packet type, struct slice bytes)
 {
     struct mysql_session *s = arg;
-    if (s->state != SESSION_RUNNING || s->up_end)
+    if (s->state < SESSION_RUNNING || s->up_end)
         return -1;
     if (type == BROKER_DATA)
         return back_request_up(&s->request, bytes);

@@ -9,7 +9,7 @@
 
 static int refuse(struct mysql_session *s, const char *code, const char *text)
 {
-    mysql_session_refuse(s, code, text);
+    mysql_carry_stop(s, code, text);
     return -1;
 }
 
@@ -20,7 +20,8 @@ static struct slice question(const struct mysql_session *s, unsigned i)
 {
     const struct mysql_terms *t = mysql_terms_of(s);
     if (i == 0)
-        return SLICE("SELECT CONCAT_WS(' ', @@session.sql_mode, @@session.character_set_client)");
+        return SLICE("SELECT CONCAT_WS(' ', @@session.sql_mode, @@session.character_set_client, "
+                     "@@session.character_set_connection)");
     if (i == 1 && (t->read_only || !t->any_database))
         return SLICE("SHOW GRANTS");
     if (i == 2 && t->read_only)
@@ -30,6 +31,10 @@ static struct slice question(const struct mysql_session *s, unsigned i)
 
 static int ask_next(struct mysql_session *s)
 {
+    if (s->state == SESSION_ASKING && s->n_checked > 0) {
+        mysql_carry_on(s);
+        return 0;
+    }
     while (s->n_checked < CHECKS && question(s, s->n_checked).p == NULL)
         s->n_checked++;
     if (s->n_checked == CHECKS)
@@ -49,18 +54,37 @@ int mysql_check_begin(struct mysql_session *s)
     return ask_next(s);
 }
 
-/* "STRICT_TRANS_TABLES,... utf8mb4" */
+int mysql_check_again(struct mysql_session *s)
+{
+    s->restores = false;
+    s->n_checked = 0;
+    s->state = SESSION_ASKING;
+    mysql_reader_free(&s->down);
+    mysql_reader_init(&s->down, MYSQL_LOGIN);
+    return ask_next(s);
+}
+
+/* Up to a blank. False: there is no more. */
+static bool take_word(struct slice *s, struct slice *word)
+{
+    ssize_t blank = slice_find(*s, ' ');
+    *word = (struct slice){s->p, blank < 0 ? s->n : (size_t)blank};
+    size_t n = word->n + (blank >= 0);
+    *s = (struct slice){s->p + n, s->n - n};
+    return blank >= 0;
+}
+
+/* "STRICT_TRANS_TABLES,... utf8mb4 utf8mb4" */
 static int on_reading(struct mysql_session *s, struct slice said)
 {
-    ssize_t blank = slice_find(said, ' ');
-    struct slice modes = {said.p, blank < 0 ? 0 : (size_t)blank},
-                 charset = {said.p + modes.n + 1, blank < 0 ? 0 : said.n - modes.n - 1};
-    if (blank < 0 || !mysql_modes_ok(modes))
+    struct slice modes, client, connection;
+    bool whole = take_word(&said, &modes) && take_word(&said, &client);
+    if (!whole || take_word(&said, &connection) || !mysql_modes_ok(modes))
         return refuse(s, "mysql_setting",
-                      "the server's sql_mode has one that changes how statements are read");
-    return mysql_charset_name_ok(charset)
+                      "the session's sql_mode has one that changes how statements are read");
+    return mysql_charset_name_ok(client) && mysql_charset_name_ok(connection)
                ? 0
-               : refuse(s, "mysql_setting", "the server gave the session another character set");
+               : refuse(s, "mysql_setting", "the session has another character set");
 }
 
 static int on_right(struct mysql_session *s, struct slice line)

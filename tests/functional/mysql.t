@@ -229,6 +229,28 @@ def dumps(t, d, server):
     box.close()
 
 
+def restored(t, d, server):
+    """A dump goes in as its program wrote it: it keeps the session's modes and character sets in variables, and sets them again at
+    its end. What such a variable holds is asked for before the next statement is carried."""
+    box = durward.Sandbox(d)
+    at = "--no-defaults -h %s -u anybody orders" % HOST
+    status, out, err = box.sh("mariadb-dump %s > /tmp/dump.sql && mariadb %s < /tmp/dump.sql && mariadb %s -N -e 'SELECT COUNT(*) FROM t'; "
+                              "grep -c 'SET SQL_MODE=@OLD_SQL_MODE\\|999999\|@saved_cs_client' /tmp/dump.sql" % (at, at, at), timeout=60)
+    t.eq((status, out), (0, "1000\n4\n"), "a dump is restored as it is: " + err)
+    status, out, err = cli(box, "SET @m = @@sql_mode, @c = @@character_set_client; SET sql_mode = ''; SET sql_mode = @m, "
+                           "character_set_client = @c; SELECT 7; SET sql_mode = @none; SELECT 8;")
+    t.ok(out == "7\n8\n" and "1231" in err, "what the server itself refuses ends nothing", out, err)
+    for what, mode in (("sql_mode", "ANSI_QUOTES"), ("sql_mode", "NO_BACKSLASH_ESCAPES"), ("character_set_client", "gbk"),
+                       ("character_set_connection", "sjis")):
+        status, out, err = cli(box, "SET @m = '%s'; SET %s = @m; SELECT \"4711\" AS after_%s;" % (mode, what, mode.lower()))
+        t.ok("mysql_setting" in err and "4711" not in out, "%s = %s ends the session" % (what, mode), out, err)
+        t.ok("after_%s" % mode.lower() not in server.said(), "and what stands behind it never reaches the server")
+    status, out, err = cli(box, "SET @m = 'ANSI_QUOTES'; SET @@session.sql_mode = @m, autocommit = 1; SELECT \"4711\";")
+    t.ok("mysql_setting" in err and "4711" not in out, "nor beside another setting", out, err)
+    t.ok(d.wait_records(1, "aborted", code="mysql_setting"), "which is on record")
+    box.close()
+
+
 def reloaded(t, d, server):
     """A session ends when its rule has other terms; it goes on when another rule comes."""
     d.serve()
@@ -450,6 +472,7 @@ def main(t):
             ("files", allow("orders", "app", local_infile=True), "app", "native", files),
             ("driver", allow("orders", "app"), "app", "native", driver),
             ("dumps", allow("orders", "app"), "app", "native", dumps),
+            ("restored", allow("orders", "app"), "app", "native", restored),
             ("reloaded", allow("orders", "app"), "app", "native", reloaded),
             ("bounded", allow("orders", "app"), "app", "native", bounded),
             ("crowds", allow("orders", "app"), "app", "native", crowds),

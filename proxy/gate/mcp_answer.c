@@ -5,12 +5,13 @@
 #include "answer_words.h"
 #include "buf.h"
 #include "mcp.h"
+#include "mcp_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_MAX = 512, NUMBER = -32003 }; /* -32000 to -32099 are a server's own */
+enum { MESSAGE_MAX = 512 };
 
 struct mcp_refused *mcp_refused_new(const struct inspection *in, const struct inspect_result *why)
 {
@@ -38,7 +39,7 @@ static int put_one(const struct mcp_refused *m, struct slice call, const char *m
     return buf_printf(to,
                       "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":%d,\"message\":\"%s\","
                       "\"data\":{\"type\":\"durward_denied\",\"code\":\"%s\",\"id\":\"%s\"}}}",
-                      SL(number), NUMBER, message, code, id);
+                      SL(number), MCP_ERROR_REFUSED, message, code, id);
 }
 
 static int put_all(const struct mcp_refused *m, const char *message, const char *code,

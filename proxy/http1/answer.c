@@ -3,6 +3,7 @@
 
 #include "answer_words.h"
 #include "http1_write.h"
+#include "mcp_error.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -159,16 +160,16 @@ static void put_json(struct answer *a, enum answer_form form, const char *messag
     a->n = (size_t)n;
 }
 
-/* The codes from -32000 to -32099 are a server's own. */
 static void put_rpc(struct answer *a, const struct answer_how *how, const char *message,
                     const char *class, const char *code, const char *id)
 {
     a->type = "application/json";
     a->n = (size_t)snprintf(a->body, sizeof a->body,
-                            "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32003,"
+                            "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":%d,"
                             "\"message\":\"%s\",\"data\":{\"type\":\"durward_%s\","
                             "\"code\":\"%s\",\"id\":\"%s\"}}}\n",
-                            how->rpc_id[0] ? how->rpc_id : "null", message, class, code, id);
+                            how->rpc_id[0] ? how->rpc_id : "null", MCP_ERROR_REFUSED, message,
+                            class, code, id);
 }
 
 /* kubectl prints its message. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "body_json.h"
+#include "mcp_error.h"
 #include "mcp_message.h"
 
 /* A method that no client knows: it answers the server that it cannot, and the server goes on. */
@@ -130,7 +131,7 @@ static bool put_error(json_t *m, struct mcp_changes *changes)
     changes->refused++;
     (void)json_object_del(m, "result");
     return json_object_set_new(m, "error",
-                               json_pack("{s:i, s:s}", "code", -32003, "message",
+                               json_pack("{s:i, s:s}", "code", MCP_ERROR_REFUSED, "message",
                                          "Durward denied this request: the policy does not let the "
                                          "server ask its client for this")) == 0;
 }

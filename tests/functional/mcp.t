@@ -165,7 +165,7 @@ def requests(t, s, gate, host, server):
         seen = len(server.requests)
         r = post(gate, host, m)
         got = said(r)[0]
-        t.ok(r.status == 200 and r.code == "mcp" and got["id"] == 1 and got["error"]["code"] == -32003 and
+        t.ok(r.status == 200 and r.code == "mcp" and got["id"] == 1 and got["error"]["code"] == -31403 and
              b"zebra" not in r.body and len(server.requests) == seen, "%s: refused: %s" % (host, detail), r.raw, r.body)
         rec = s.d.wait_records(1, "denied", code="mcp")[-1]
         t.eq(rec.get("detail"), detail, "on record with names alone")
@@ -341,7 +341,7 @@ def odd_replies(t, gate, handler):
              b'{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"k":{"method":"roots/list"}}}}'),
             ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"k":{"method":'
              b'"sampling/createMessage","params":{"odd":1}}}}}',
-             b'{"jsonrpc":"2.0","id":1,"error":{"code":-32003,"message":"Durward denied this request: the policy does '
+             b'{"jsonrpc":"2.0","id":1,"error":{"code":-31403,"message":"Durward denied this request: the policy does '
              b'not let the server ask its client for this"}}'),
             ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}', None),
             ("application/json", b'{"jsonrpc":"2.0","id":1,"Result":{"tools":[]}}', None),
@@ -448,7 +448,7 @@ def older(t, s, address, handler, server):
         r = post(gates[0], KEYED, call("run_shell", 8), path="/messages?session=1")
         t.eq((r.status, r.body, (r.get("durward-denied") or "")[:4]), (202, b"", "mcp "), "what is posted for the stream is accepted")
         got = until(st, b"\n\n")
-        t.ok(b"event: message\ndata: {" in got and b'"id":8' in got and b"-32003" in got and b'"id":6' not in got and b'"id":7' not in got,
+        t.ok(b"event: message\ndata: {" in got and b'"id":8' in got and b"-31403" in got and b'"id":6' not in got and b'"id":7' not in got,
              "and the refusal is an event of it", got)
         t.eq(len(server.requests), seen, "none reached the server")
         r = post(gates[0], KEYED, call("read_file", 9), path="/messages?session=1")

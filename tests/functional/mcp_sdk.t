@@ -21,9 +21,9 @@ DENIED = "Durward denied this request: the policy does not allow this MCP tool o
 # of the older transport)
 CLIENTS = {
     "Python, by handshake": ("py", "legacy", "MCPError: ", "/mcp"), "Python, 2026-07-28": ("py", "2026-07-28", "MCPError: ", "/mcp"),
-    "Node": ("node", "", "McpError: MCP error -32003: ", "/mcp"), "Node, version 2": ("node", "legacy", "ProtocolError: ", "/mcp"),
+    "Node": ("node", "", "McpError: MCP error -31403: ", "/mcp"), "Node, version 2": ("node", "legacy", "ProtocolError: ", "/mcp"),
     "Node, 2026-07-28": ("node", "2026-07-28", "ProtocolError: ", "/mcp"), "LangChain's adapters": ("py1", "", "McpError: ", "/mcp"),
-    "Python, HTTP+SSE": ("py", "legacy", "MCPError: ", "/sse"), "Node, HTTP+SSE": ("node", "", "McpError: MCP error -32003: ", "/sse"),
+    "Python, HTTP+SSE": ("py", "legacy", "MCPError: ", "/sse"), "Node, HTTP+SSE": ("node", "", "McpError: MCP error -31403: ", "/sse"),
     "Node, version 2, HTTP+SSE": ("node", "legacy", "ProtocolError: ", "/sse"), "LangChain's adapters, HTTP+SSE": ("py1", "", "McpError: ", "/sse"),
 }
 

@@ -162,8 +162,8 @@ def misbehaves(t, s, box):
 
 VILE = (  # what it tries; the step; what the client has of it, and must not have; the record that names it
     ("a result with a list of tools in it", ("poison", {"how": "list"}), '"tools": []', "hidden\"", ("completed", None, "hidden: 1")),
-    ("a result that asks the client's model", ("poison", {"how": "sampling"}), "-32003", "sampling/", ("completed", None, "requests of the server refused: 1")),
-    ("an error that sends the user to a URL", ("poison", {"how": "elicitation"}), "-32003", "odd.example.net", ("completed", None, "requests of the server refused: 1")),
+    ("a result that asks the client's model", ("poison", {"how": "sampling"}), "-31403", "sampling/", ("completed", None, "requests of the server refused: 1")),
+    ("an error that sends the user to a URL", ("poison", {"how": "elicitation"}), "-31403", "odd.example.net", ("completed", None, "requests of the server refused: 1")),
     ("a question to the client's user", ("poison", {"how": "elicitation/create"}), "-32601", "password", ("completed", None, "requests of the server refused: 1")),
     ("a question for the client's folders", ("poison", {"how": "roots/list"}), "-32601", '"method": "roots/list"', ("completed", None, "requests of the server refused: 1")),
     ("a result with two lists of tools", ("poison", {"how": "twice"}), "was cut", "hidden\"", ("aborted", "mcp_reply", None)),

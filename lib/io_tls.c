@@ -204,6 +204,25 @@ int io_tls_read(struct io *io)
     return tls_outcome(io, r, "TLS read");
 }
 
+/* Nothing can be written. Who refuses us says why before it goes: a server of TLS 1.3 whom a
+ * client's certificate does not please, after the handshake. */
+static void write_failed(struct io *io)
+{
+    char byte;
+    size_t got;
+    int e = errno;
+    io->dry = false;
+    no_errors();
+    int r = SSL_peek_ex(io->ssl, &byte, 1, &got);
+    if (r == 0 && SSL_get_error(io->ssl, r) == SSL_ERROR_SSL) {
+        tls_why(io, "TLS read");
+        return;
+    }
+    no_errors();
+    errno = e;
+    tls_why(io, "TLS write");
+}
+
 int io_tls_write(struct io *io)
 {
     size_t done = 0;
@@ -213,6 +232,10 @@ int io_tls_write(struct io *io)
     if (r == 1) {
         buf_drain(&io->out, done);
         return 1;
+    }
+    if (SSL_get_error(io->ssl, r) == SSL_ERROR_SYSCALL) {
+        write_failed(io);
+        return -1;
     }
     r = tls_outcome(io, r, "TLS write");
     if (r == -2) {

@@ -1,4 +1,4 @@
-/* A connection to a server: dialled, asked for TLS, verified. */
+/* A connection to a server: dialled, asked for TLS, verified, shown a certificate. */
 #include "back_link.h"
 
 #include "origin.h"
@@ -17,8 +17,19 @@ static void begin_tls(struct back_link *l)
     SSL *ssl = origin_ssl_for(l->back->tls, &l->at);
     if (ssl == NULL)
         finish(l, "upstream_tls", "out of memory");
-    else
+    else if (back_certificate_begin(&l->certificate, l->io, ssl) == 0)
         io_tls_connect(l->io, ssl);
+    else {
+        SSL_free(ssl);
+        finish(l, "secret_unavailable", "its certificate cannot be used");
+    }
+}
+
+static void on_connected(struct back_link *l)
+{
+    bool shown = back_certificate_end(&l->certificate);
+    finish(l, shown ? NULL : "upstream_tls",
+           shown ? NULL : "the server asked for no client certificate");
 }
 
 /* The server's answer to the wish for TLS is one byte, and nothing may come behind it: what did
@@ -58,7 +69,7 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
     struct back_link *l = arg;
     switch (ev) {
     case IO_CONNECTED:
-        finish(l, NULL, NULL);
+        on_connected(l);
         break;
     case IO_READABLE:
         if (l->tls && io_ssl(io) == NULL)
@@ -103,10 +114,27 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         io_flush_soon(l->io);
 }
 
+static void dial(struct back_link *l)
+{
+    l->dial =
+        dial_client_get(l->back->dial, slice_str(l->sandbox), &l->at, l->id, "", on_dialled, l);
+    if (l->dial == NULL)
+        finish(l, "memory", "");
+}
+
+static void on_certificate(void *arg, const char *why)
+{
+    struct back_link *l = arg;
+    if (why)
+        finish(l, "secret_unavailable", why);
+    else
+        dial(l);
+}
+
 void back_link_begin(struct back_link *l, struct back *b, const struct authority *at,
-                     const char *sandbox, const char *id, bool tls, struct slice ask,
-                     size_t longest, void (*done)(void *arg, const char *code, const char *detail),
-                     void *arg)
+                     const char *sandbox, const char *id, const char *certificate, bool tls,
+                     struct slice ask, size_t longest,
+                     void (*done)(void *arg, const char *code, const char *detail), void *arg)
 {
     memset(l, 0, sizeof *l);
     l->back = b;
@@ -116,9 +144,12 @@ void back_link_begin(struct back_link *l, struct back *b, const struct authority
     l->longest = longest;
     l->done = done;
     l->arg = arg;
-    l->dial = dial_client_get(b->dial, slice_str(sandbox), &l->at, id, "", on_dialled, l);
-    if (l->dial == NULL)
-        finish(l, "memory", "");
+    snprintf(l->id, sizeof l->id, "%s", id);
+    snprintf(l->sandbox, sizeof l->sandbox, "%s", sandbox);
+    if (certificate)
+        back_certificate_get(&l->certificate, b, sandbox, certificate, on_certificate, l);
+    else
+        dial(l);
 }
 
 void back_link_upgrade(struct back_link *l)
@@ -139,6 +170,7 @@ void back_link_end(struct back_link *l)
 {
     dial_client_cancel(l->dial);
     l->dial = NULL;
+    back_certificate_free(&l->certificate);
     io_close(l->io);
     l->io = NULL;
 }

@@ -4,6 +4,7 @@
 #define DURWARD_BACK_LINK_H
 
 #include "back.h"
+#include "back_certificate.h"
 #include "io.h"
 
 enum { BACK_LINK_IO = 64 * 1024 };
@@ -11,6 +12,9 @@ enum { BACK_LINK_IO = 64 * 1024 };
 struct back_link {
     struct back *back;
     struct authority at;
+    struct back_certificate certificate; /* that it shows; of no secret: none */
+    char id[48];
+    char sandbox[65];
     struct dial_wait *dial;
     struct io *io;
     size_t longest;
@@ -24,11 +28,13 @@ struct back_link {
     void *arg;
 };
 
-/* ask: constant. longest: bytes that the owner writes at once, beyond BACK_LINK_IO. */
+/* certificate: the secret of a client certificate that TLS needs, or NULL; a server that asks for
+ * none gets nothing. ask: constant. longest: bytes that the owner writes at once, beyond
+ * BACK_LINK_IO. */
 void back_link_begin(struct back_link *l, struct back *b, const struct authority *at,
-                     const char *sandbox, const char *id, bool tls, struct slice ask,
-                     size_t longest, void (*done)(void *arg, const char *code, const char *detail),
-                     void *arg);
+                     const char *sandbox, const char *id, const char *certificate, bool tls,
+                     struct slice ask, size_t longest,
+                     void (*done)(void *arg, const char *code, const char *detail), void *arg);
 /* A link that is up, in clear: what is in its output goes out, then TLS begins, and `done` is
  * called again. Whatever the server says in between ends it. */
 void back_link_upgrade(struct back_link *l);

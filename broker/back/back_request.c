@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { NAMES_MAX = 130 }; /* of two secrets */
+
 static void set_closed(struct back_request *r)
 {
     r->closed = buf_len(&r->held) > 0 || r->waiting;
@@ -60,16 +62,26 @@ void back_request_free(struct back_request *r, const char *code)
 
 /* ---- records ---- */
 
+/* The secret, or "LOGIN CERTIFICATE" of the two that a connection shows. */
+static const char *credential_names(const struct credential *c, char *buf, size_t size)
+{
+    if (c->other == NULL)
+        return c->secret;
+    snprintf(buf, size, "%s %s", c->secret, c->other->secret);
+    return buf;
+}
+
 void back_request_put(const struct back_request *r, struct record *to)
 {
-    char text[HOST_TEXT_MAX + 16];
+    char text[HOST_TEXT_MAX + 16], names[NAMES_MAX];
     record_put_str(to, RF_SCHEME, scheme_name(r->at.scheme));
     record_put_str(to, RF_AUTHORITY, authority_text(&r->at, text, sizeof text));
     record_put_str(to, RF_ENTRY, "transparent");
     record_put_str(to, RF_RULE, r->rule ? r->rule->text : "");
     record_put_str(to, RF_SANDBOX, r->sandbox);
     if (r->rule && r->rule->credential)
-        record_put_str(to, RF_CREDENTIAL, r->rule->credential->secret);
+        record_put_str(to, RF_CREDENTIAL,
+                       credential_names(r->rule->credential, names, sizeof names));
 }
 
 static void put(const struct back_request *r, struct record *to)
@@ -268,7 +280,7 @@ static void on_decided(void *arg, enum pending_approval_end end, const char *who
 
 void back_request_admit(struct back_request *r)
 {
-    char at[HOST_TEXT_MAX + 16];
+    char at[HOST_TEXT_MAX + 16], names[NAMES_MAX];
     struct buf path;
     const char *verb = "";
     if (!r->rule->ask) {
@@ -282,7 +294,7 @@ void back_request_admit(struct back_request *r)
             .scheme = scheme_name(r->at.scheme),
             .authority = authority_text(&r->at, at, sizeof at),
             .rule = r->rule->text,
-            .credential = r->rule->credential->secret,
+            .credential = credential_names(r->rule->credential, names, sizeof names),
             .method = slice_str(verb),
             .path = buf_slice(&path),
             .length = PENDING_APPROVAL_UNKNOWN,

@@ -85,7 +85,7 @@ static void on_admitted(void *arg, const char *code, const char *text)
     }
     s->state = SESSION_LINKING;
     back_request_id(&s->request, id, sizeof id);
-    back_link_begin(&s->link, s->of->back, &s->request.at, s->request.sandbox, id,
+    back_link_begin(&s->link, s->of->back, &s->request.at, s->request.sandbox, id, NULL,
                     s->request.rule->imap->implicit, SLICE(""), IMAP_WRITTEN_MAX, on_linked, s);
 }
 

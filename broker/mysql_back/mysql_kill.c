@@ -54,6 +54,7 @@ void mysql_kill_begin(struct mysql_session *s)
     l->back = s->of->back;
     l->sandbox = s->request.sandbox;
     l->secret = s->request.rule->credential->secret;
+    l->certificate = rule_certificate(s->request.rule);
     l->user = s->user;
     l->facts = (struct mysql_facts){.charset = s->charset, .database = SLICE("")};
     l->done = on_login;

@@ -214,7 +214,7 @@ static void on_linked(void *arg, const char *code, const char *detail)
 void mysql_login_begin(struct mysql_login *l, const struct authority *at, const char *id)
 {
     mysql_reader_init(&l->reader, MYSQL_LOGIN);
-    back_link_begin(&l->link, l->back, at, l->sandbox, id, false, SLICE(""),
+    back_link_begin(&l->link, l->back, at, l->sandbox, id, l->certificate, false, SLICE(""),
                     MYSQL_WHOLE_MAX + ANSWERS, on_linked, l);
 }
 

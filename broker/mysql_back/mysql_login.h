@@ -21,6 +21,7 @@ enum mysql_login_state {
 struct mysql_login {
     struct back *back;
     const char *sandbox, *secret, *user; /* its owner's, as long as it lasts */
+    const char *certificate;             /* the same: of TLS, or NULL */
     struct mysql_facts facts;
     struct back_link link;
     struct mysql_reader reader;

@@ -90,6 +90,7 @@ static void on_admitted(void *arg, const char *code, const char *text)
     l->back = s->of->back;
     l->sandbox = s->request.sandbox;
     l->secret = s->request.rule->credential->secret;
+    l->certificate = rule_certificate(s->request.rule);
     l->user = s->user;
     l->facts.capabilities = mysql_capabilities(mysql_terms_of(s), s->capabilities);
     l->facts.charset = s->charset;

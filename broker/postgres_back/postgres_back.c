@@ -3,13 +3,13 @@
 
 int postgres_back_main(void);
 
-static int back_loaded(struct back *b, struct err *err UNUSED)
+static int back_loaded(struct back *b, struct err *err)
 {
     static struct postgres_back s;
     s.back = b;
     LIST_INIT(&s.sessions);
     b->self = &s;
-    return 0;
+    return back_certificate_setup(err);
 }
 
 static int back_open(struct back *b, const struct back_asked *asked)

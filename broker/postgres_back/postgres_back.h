@@ -71,7 +71,8 @@ struct postgres_session {
 
 /* postgres_session.c */
 int postgres_session_new(struct postgres_back *of, const struct back_asked *asked);
-void postgres_sessions_again(struct postgres_back *of); /* under another policy */
+bool postgres_session_without_login(const struct postgres_session *s); /* it has a certificate */
+void postgres_sessions_again(struct postgres_back *of);                /* under another policy */
 void postgres_session_refuse(struct postgres_session *s, const char *code, const char *text);
 void postgres_session_end(struct postgres_session *s, enum record_kind kind, const char *code,
                           const char *detail);

@@ -53,8 +53,9 @@ static void cancel_begin(struct postgres_session *s)
         return;
     s->cancelling->of = s;
     back_request_id(&s->request, id, sizeof id);
-    back_link_begin(&s->cancelling->link, s->of->back, &s->request.at, s->request.sandbox, id, true,
-                    POSTGRES_ASK, 0, on_cancel_linked, s->cancelling);
+    back_link_begin(&s->cancelling->link, s->of->back, &s->request.at, s->request.sandbox, id,
+                    rule_certificate(s->request.rule), true, POSTGRES_ASK, 0, on_cancel_linked,
+                    s->cancelling);
 }
 
 void postgres_carry_done(struct postgres_session *s)
@@ -260,8 +261,8 @@ void postgres_carry_io(struct io *io, enum io_event ev, void *arg)
         break;
     }
     const char *why = ev == IO_ERROR ? io_why(io) : "the server closed the connection";
-    if (!running)
-        postgres_session_refuse(s, "upstream_closed", why);
+    if (!running) /* a certificate that the server refuses is told of after the handshake */
+        postgres_session_refuse(s, ev == IO_ERROR ? "upstream_tls" : "upstream_closed", why);
     else if (s->up_end)
         end_soon(s, RECORD_COMPLETED, "ok", "");
     else

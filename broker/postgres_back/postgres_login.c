@@ -85,7 +85,15 @@ static int on_authentication(struct postgres_session *s, struct slice body)
     struct buf out;
     int r = 0;
     buf_init(&out, 300);
-    switch (postgres_auth_read(&s->auth, body, io_ssl(s->link.io), &out)) {
+    enum postgres_auth_end end = postgres_auth_read(&s->auth, body, io_ssl(s->link.io), &out);
+    if ((end == POSTGRES_AUTH_SAY || end == POSTGRES_AUTH_PROVE) &&
+        postgres_session_without_login(s)) {
+        buf_free(&out);
+        return refuse(s, "upstream_login",
+                      "the server wants a password beside the certificate: name a "
+                      "'postgres_login' in the rule, too");
+    }
+    switch (end) {
     case POSTGRES_AUTH_FAILED:
         r = refuse(s, s->auth.code, s->auth.why);
         break;

@@ -65,6 +65,11 @@ void postgres_session_refuse(struct postgres_session *s, const char *code, const
     postgres_session_end(s, RECORD_ABORTED, code, text);
 }
 
+bool postgres_session_without_login(const struct postgres_session *s)
+{
+    return s->request.rule->credential->kind == CREDENTIAL_CERTIFICATE;
+}
+
 /* ---- steps towards the server ---- */
 
 static void on_linked(void *arg, const char *code, const char *detail)
@@ -90,8 +95,8 @@ static void on_admitted(void *arg, const char *code, const char *text)
     }
     s->state = SESSION_LINKING;
     back_request_id(&s->request, id, sizeof id);
-    back_link_begin(&s->link, s->of->back, &s->request.at, s->request.sandbox, id, true,
-                    POSTGRES_ASK, 0, on_linked, s);
+    back_link_begin(&s->link, s->of->back, &s->request.at, s->request.sandbox, id,
+                    rule_certificate(s->request.rule), true, POSTGRES_ASK, 0, on_linked, s);
 }
 
 static int show(void *arg, const char **verb, struct buf *path)
@@ -116,17 +121,40 @@ static const struct back_request_ops request_ops = {.put = put_session,
                                                     .more = postgres_carry_more,
                                                     .spent = postgres_carry_spent};
 
-/* "scram-sha-256 NAME": the vault says of a login as whom it is, and no more. */
+/* A certificate logs in as its rule says, or as whom it names. */
+static int take_certificate_user(struct postgres_session *s, struct slice told)
+{
+    const char *user = s->request.rule->postgres->user;
+    if (user == NULL)
+        return back_certificate_user(told, s->user, sizeof s->user);
+    snprintf(s->user, sizeof s->user, "%s", user);
+    return 0;
+}
+
+/* NULL, or why there is nobody to log in as. "scram-sha-256 NAME": the vault says of a login as
+ * whom it is, and no more; of a certificate it tells all but the key. */
+static const char *take_user(struct postgres_session *s, const struct secret *value)
+{
+    if (postgres_session_without_login(s))
+        return take_certificate_user(s, secret_slice(value)) == 0
+                   ? NULL
+                   : "its certificate names nobody: say 'user' in the rule";
+    struct slice name = secret_client_login_name(value, POSTGRES_NAME_MAX);
+    if (name.n == 0)
+        return "it is not a login";
+    memcpy(s->user, name.p, name.n);
+    return NULL;
+}
+
 static void on_login(void *arg, struct secret *value, const struct err *err)
 {
     struct postgres_session *s = arg;
     s->login = NULL;
-    struct slice name = secret_client_login_name(value, POSTGRES_NAME_MAX);
-    if (name.n == 0) {
-        postgres_session_refuse(s, "secret_unavailable", err ? err->text : "it is not a login");
+    const char *why = value ? take_user(s, value) : err ? err->text : "it is not a login";
+    if (why) {
+        postgres_session_refuse(s, "secret_unavailable", why);
         return;
     }
-    memcpy(s->user, name.p, name.n);
     s->state = SESSION_ADMITTING;
     back_request_admit(&s->request); /* it may be gone */
 }

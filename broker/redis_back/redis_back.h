@@ -63,7 +63,8 @@ struct redis_session {
 
 /* redis_session.c */
 int redis_session_new(struct redis_back *of, const struct back_asked *asked);
-void redis_sessions_again(struct redis_back *of); /* under another policy */
+bool redis_session_without_login(const struct redis_session *s); /* a certificate is all of it */
+void redis_sessions_again(struct redis_back *of);                /* under another policy */
 void redis_session_refuse(struct redis_session *s, const char *code, const char *text);
 void redis_session_end(struct redis_session *s, enum record_kind kind, const char *code,
                        const char *detail);

@@ -142,6 +142,17 @@ static void on_password(void *arg, struct slice password, const struct err *err)
     io_flush_soon(s->link.io);
 }
 
+/* TLS 1.3 tells of a certificate that a server refuses only with what it says next. */
+static void ask_in(struct redis_session *s)
+{
+    struct buf *out = io_out(s->link.io);
+    s->state = SESSION_ANSWER;
+    if (resp_put_array(out, 1) < 0 || resp_put_bulk(out, SLICE("PING")) < 0)
+        redis_session_refuse(s, "memory", "");
+    else
+        io_flush_soon(s->link.io);
+}
+
 /* ---- from the server ---- */
 
 /* 1: budgets leave no more now; -1: the session is gone. */
@@ -237,6 +248,10 @@ void redis_carry_begin(struct redis_session *s)
 {
     io_callback(s->link.io, on_io, s);
     io_deadline(s->link.io, REDIS_LOGIN_SECONDS);
+    if (redis_session_without_login(s)) {
+        ask_in(s);
+        return;
+    }
     s->state = SESSION_PASSWORD;
     struct sign_wait *w = secret_client_sign_text(s->of->back->secrets, s->request.sandbox,
                                                   s->request.rule->credential->secret,

@@ -60,6 +60,11 @@ void redis_session_refuse(struct redis_session *s, const char *code, const char 
     redis_session_end(s, RECORD_ABORTED, code, text);
 }
 
+bool redis_session_without_login(const struct redis_session *s)
+{
+    return s->request.rule->credential->kind == CREDENTIAL_CERTIFICATE;
+}
+
 /* ---- steps towards the server ---- */
 
 static void on_linked(void *arg, const char *code, const char *detail)
@@ -82,7 +87,8 @@ static void on_admitted(void *arg, const char *code, const char *text)
     s->state = SESSION_LINKING;
     back_request_id(&s->request, id, sizeof id);
     back_link_begin(&s->link, s->of->back, &s->request.at, s->request.sandbox, id,
-                    s->request.rule->redis->tls, SLICE(""), REDIS_WRITTEN_MAX, on_linked, s);
+                    rule_certificate(s->request.rule), s->request.rule->redis->tls, SLICE(""),
+                    REDIS_WRITTEN_MAX, on_linked, s);
 }
 
 static int show(void *arg UNUSED, const char **verb, struct buf *path)
@@ -106,11 +112,17 @@ static const struct back_request_ops request_ops = {.put = put_session,
                                                     .more = redis_carry_more,
                                                     .spent = redis_carry_spent};
 
-/* "redis NAME": the vault says of a login as whom it is, and no more. */
+/* "redis NAME": the vault says of a login as whom it is, and no more. Whom a certificate alone is
+ * to the server, the server knows. */
 static void on_login(void *arg, struct secret *value, const struct err *err)
 {
     struct redis_session *s = arg;
     s->login = NULL;
+    if (value && redis_session_without_login(s)) {
+        s->state = SESSION_ADMITTING;
+        back_request_admit(&s->request); /* it may be gone */
+        return;
+    }
     struct slice name = secret_client_login_name(value, REDIS_USER_MAX);
     if (name.n == 0) {
         redis_session_refuse(s, "secret_unavailable", err ? err->text : "it is not a login");

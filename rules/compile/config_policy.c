@@ -212,16 +212,18 @@ static bool is_broker(const struct rule_entry *e)
     return e->n_arms > 0 && !scheme_is_http(e->arms[0].pattern.scheme);
 }
 
-static void add_broker_secret(struct config *c, struct config_policy *p, const struct rule_entry *e)
+/* Those of the login and of the certificate beside it. */
+static void add_broker_secrets(struct config *c, struct config_policy *p,
+                               const struct rule_entry *e)
 {
     enum scheme of = e->arms[0].pattern.scheme;
-    if (e->rule.credential == NULL)
-        return;
-    const char *name = config_secret(c, e->rule.credential->secret)->name;
-    if (p->broker_secrets[of] == NULL)
-        p->broker_secrets[of] = arena_zalloc(c->arena, c->n_secrets + 1, sizeof(char *));
-    if (!listed(p->broker_secrets[of], p->n_broker_secrets[of], name))
-        p->broker_secrets[of][p->n_broker_secrets[of]++] = name;
+    for (const struct credential *k = e->rule.credential; k; k = k->other) {
+        const char *name = config_secret(c, k->secret)->name;
+        if (p->broker_secrets[of] == NULL)
+            p->broker_secrets[of] = arena_zalloc(c->arena, c->n_secrets + 1, sizeof(char *));
+        if (!listed(p->broker_secrets[of], p->n_broker_secrets[of], name))
+            p->broker_secrets[of][p->n_broker_secrets[of]++] = name;
+    }
 }
 
 /* A token for an MCP server goes to that server alone: another that got it could use it there. */
@@ -282,7 +284,7 @@ static int summarise(struct config *c, struct config_policy *p, struct err *err)
         if (cred && check_resource(config_secret(c, cred->secret), e, c->arena, err) < 0)
             return -1;
         if (is_broker(e))
-            add_broker_secret(c, p, e);
+            add_broker_secrets(c, p, e);
         else if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
             p->secrets[p->n_secrets++] = config_secret(c, cred->secret)->name;
         for (size_t k = 0; k < e->rule.n_captures; k++)

@@ -65,8 +65,11 @@ struct credential {
     enum credential_kind kind;
     const char *secret;             /* its name in `secrets` */
     const struct credential *other; /* bearer, header: where it goes instead when the client wrote
-                                     * its placeholder there; NULL: there is one place */
-    bool both; /* beside other: where the client wrote it in both, it goes into both */
+                                     * its placeholder there; NULL: there is one place. Of a login:
+                                     * the certificate that its connection shows, a secret of its
+                                     * own */
+    bool both; /* beside other: where the client wrote it in both, it goes into both; true of a
+                * login */
     const char
         *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
     const char *prefix; /* "Bearer ", "token ", "" … before the secret; "" for basic;
@@ -154,6 +157,15 @@ struct rule {
     const struct ssh_terms *ssh; /* its patterns are of ssh:// (ssh_rule.h); NULL: they are not */
     const char *said; /* of both: all that the rule says but its patterns; NULL: of another */
 };
+
+/* The secret whose certificate a connection of a broker's shows, or NULL. */
+static inline const char *rule_certificate(const struct rule *r)
+{
+    const struct credential *c = r->credential;
+    if (c && c->kind != CREDENTIAL_CERTIFICATE)
+        c = c->other;
+    return c && c->kind == CREDENTIAL_CERTIFICATE ? c->secret : NULL;
+}
 
 /* Of a protocol that is not HTTP. */
 static inline bool rule_is_of_broker(const struct rule *r)

@@ -13,6 +13,7 @@ struct postgres_terms {
     bool read_only;
     bool activity;       /* it sees what other sessions of its login say */
     const char *role;    /* that the session has, and may not leave; NULL: the login's own */
+    const char *user;    /* as whom a certificate logs in; NULL: as its common name says */
     unsigned statements; /* classes, as bits in the order of postgres_statement_words */
     unsigned rows;       /* of replies, in a session; 0: any number */
     unsigned megabytes;  /* of replies, in a session; 0: any number */

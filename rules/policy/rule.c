@@ -50,6 +50,8 @@ const struct key rule_keys[] = {
              "shows another one gets nothing"),
     RULE_KEY("role", AS(text), "allow of `postgres://`", "that of the login",
              "the role that a session has and may not leave. See *PostgreSQL*"),
+    RULE_KEY("user", AS(text), "allow of `postgres://`", "the certificate's common name",
+             "as whom to log in where `with` has a `client_certificate` alone. See *PostgreSQL*"),
     RULE_KEY("statements", AS(strings), "allow of `postgres://`, `mysql://`", "all of them",
              "list or one of `read`, `write`, `define`, `transaction`, `session`, `listen`: what "
              "statements a session may use; `listen` is PostgreSQL's alone. See *PostgreSQL* and "

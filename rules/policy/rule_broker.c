@@ -114,7 +114,16 @@ static int read_credential(const struct rule_broker *b, struct rule_broker_readi
                          b->with);
     if (rule_credential_read(r->arena, &n, secrets, credential, err) < 0)
         return -1;
-    if ((*credential)->kind != b->kind)
+    const struct credential *c = *credential;
+    bool alone = c->kind == CREDENTIAL_CERTIFICATE;
+    if ((alone || c->other) && b->certificates == CERTIFICATE_NEVER)
+        return node_fail(&n, err, "'client_certificate' has no meaning for %.*s", SL(b->mark));
+    if (alone && b->certificates == CERTIFICATE_BESIDE)
+        return node_fail(&n, err,
+                         "%.*s has a user of its own: write 'with: { client_certificate: SECRET, "
+                         "%s: SECRET }'",
+                         SL(b->mark), b->with);
+    if (!alone && c->kind != b->kind)
         return node_fail(&n, err, "what goes with %.*s is 'with: { %s: SECRET }'", SL(b->mark),
                          b->with);
     return 0;

@@ -14,6 +14,9 @@ struct rule_broker_reading {
     uint32_t runs;  /* the same, of ssh:// without a path: exec, shell */
 };
 
+/* Whether a connection of theirs may show a certificate: beside a login, or also without one. */
+enum rule_certificates { CERTIFICATE_NEVER = 0, CERTIFICATE_BESIDE, CERTIFICATE_ALONE };
+
 struct rule_broker {
     struct slice mark;       /* "ssh://", with which its patterns begin */
     const char *const *keys; /* that only its rules have */
@@ -21,6 +24,7 @@ struct rule_broker {
     const char *also; /* one that they have in common with HTTP, or NULL */
     const char *with; /* the key of its credential, and the kind */
     enum credential_kind kind;
+    enum rule_certificates certificates;
     size_t arms; /* of a pattern at most */
     int (*terms)(struct rule_broker_reading *r, struct err *err);
     /* rest: the pattern behind the mark */

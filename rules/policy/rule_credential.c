@@ -242,7 +242,31 @@ static int read_header(struct arena *a, const struct node *n, const json_t *secr
     return read_other(a, n, c, err);
 }
 
-/* A mapping of one key that is known. */
+/* Logins by brokers, and the certificate's word that may stand beside those of databases. */
+static const struct {
+    const char *word;
+    enum credential_kind kind;
+    bool in_tls; /* its connection may show a certificate */
+} logins[] = {
+    {"ssh_key", CREDENTIAL_SSH_KEY, false},
+    {"ssh_signing_key", CREDENTIAL_SSH_SIGNING, false},
+    {"postgres_login", CREDENTIAL_POSTGRES, true},
+    {"redis_login", CREDENTIAL_REDIS, true},
+    {"mysql_login", CREDENTIAL_MYSQL, true},
+    {"smtp_login", CREDENTIAL_SMTP, false},
+    {"imap_login", CREDENTIAL_IMAP, false},
+};
+
+static bool is_login_in_tls(const struct node *with)
+{
+    struct node n;
+    for (size_t i = 0; i < ARRAY_LEN(logins); i++)
+        if (logins[i].in_tls && node_get(with, logins[i].word, &n))
+            return json_object_size(with->value) == 2;
+    return false;
+}
+
+/* A mapping of one key that is known, or of a login and a certificate. */
 static int holds_one(const struct node *with, struct err *err)
 {
     struct node n;
@@ -251,9 +275,12 @@ static int holds_one(const struct node *with, struct err *err)
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;
     if (json_object_size(with->value) > 1 && node_get(with, "client_certificate", &n))
-        return node_fail(&n, err,
-                         "'client_certificate' stands alone: a rule sends one credential, and its "
-                         "certificate's connections serve no other");
+        return is_login_in_tls(with)
+                   ? 0
+                   : node_fail(&n, err,
+                               "'client_certificate' stands alone, or beside one of "
+                               "postgres_login, redis_login, mysql_login: a rule sends one "
+                               "credential, and its certificate's connections serve no other");
     if (json_object_size(with->value) != 1)
         return node_fail(
             with, err,
@@ -263,13 +290,37 @@ static int holds_one(const struct node *with, struct err *err)
     return 0;
 }
 
+static struct credential *credential_new(struct arena *a)
+{
+    struct credential *c = arena_zalloc(a, 1, sizeof *c);
+    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots =
+        c->beside = "";
+    return c;
+}
+
+/* logins[i], and the certificate that its connection shows, if there is one. */
+static int read_login(struct arena *a, const struct node *with, size_t i, const json_t *secrets,
+                      struct credential *c, struct err *err)
+{
+    struct node n;
+    c->kind = logins[i].kind;
+    node_get(with, logins[i].word, &n);
+    if (rule_secret_read(a, &n, secrets, logins[i].word, &c->secret, err) < 0)
+        return -1;
+    if (!node_get(with, "client_certificate", &n))
+        return 0;
+    struct credential *certificate = credential_new(a);
+    c->other = certificate;
+    c->both = true;
+    certificate->kind = CREDENTIAL_CERTIFICATE;
+    return rule_secret_read(a, &n, secrets, "client_certificate", &certificate->secret, err);
+}
+
 int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
                          const struct credential **ret, struct err *err)
 {
-    struct credential *c = arena_zalloc(a, 1, sizeof *c);
+    struct credential *c = credential_new(a);
     struct node n;
-    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = c->slots =
-        c->beside = "";
     *ret = c;
     if (holds_one(with, err) < 0)
         return -1;
@@ -280,34 +331,9 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (node_get(with, "hmac", &n) || node_get(with, "signature", &n) ||
         node_get(with, "azure", &n))
         return rule_sign_read(a, with, secrets, c, err);
-    if (node_get(with, "ssh_key", &n)) {
-        c->kind = CREDENTIAL_SSH_KEY;
-        return rule_secret_read(a, &n, secrets, "ssh_key", &c->secret, err);
-    }
-    if (node_get(with, "ssh_signing_key", &n)) {
-        c->kind = CREDENTIAL_SSH_SIGNING;
-        return rule_secret_read(a, &n, secrets, "ssh_signing_key", &c->secret, err);
-    }
-    if (node_get(with, "postgres_login", &n)) {
-        c->kind = CREDENTIAL_POSTGRES;
-        return rule_secret_read(a, &n, secrets, "postgres_login", &c->secret, err);
-    }
-    if (node_get(with, "redis_login", &n)) {
-        c->kind = CREDENTIAL_REDIS;
-        return rule_secret_read(a, &n, secrets, "redis_login", &c->secret, err);
-    }
-    if (node_get(with, "mysql_login", &n)) {
-        c->kind = CREDENTIAL_MYSQL;
-        return rule_secret_read(a, &n, secrets, "mysql_login", &c->secret, err);
-    }
-    if (node_get(with, "smtp_login", &n)) {
-        c->kind = CREDENTIAL_SMTP;
-        return rule_secret_read(a, &n, secrets, "smtp_login", &c->secret, err);
-    }
-    if (node_get(with, "imap_login", &n)) {
-        c->kind = CREDENTIAL_IMAP;
-        return rule_secret_read(a, &n, secrets, "imap_login", &c->secret, err);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(logins); i++)
+        if (node_get(with, logins[i].word, &n))
+            return read_login(a, with, i, secrets, c, err);
     if (!node_get(with, "bearer", &n))
         return rule_place_read(a, with, secrets, c, err);
     c->kind = CREDENTIAL_BEARER;

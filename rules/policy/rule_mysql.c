@@ -57,6 +57,7 @@ const struct rule_broker rule_mysql = {
     .n_keys = ARRAY_LEN(keys),
     .with = "mysql_login",
     .kind = CREDENTIAL_MYSQL,
+    .certificates = CERTIFICATE_BESIDE,
     .arms = 1,
     .terms = read_terms,
     .pattern = read_pattern,

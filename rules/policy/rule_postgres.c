@@ -23,6 +23,23 @@ static int read_role(struct arena *a, const struct node *rule, struct postgres_t
     return 0;
 }
 
+/* As whom a certificate logs in that the server maps to another name than its own. */
+static int read_user(struct rule_broker_reading *r, struct err *err)
+{
+    struct node n;
+    const char *user;
+    if (!node_get(r->rule, "user", &n))
+        return 0;
+    if (node_string(&n, &user, err) < 0)
+        return -1;
+    if (r->entry->rule.credential->kind != CREDENTIAL_CERTIFICATE)
+        return node_fail(&n, err, "'user' stands in 'postgres_login', which names it already");
+    if (strlen(user) > POSTGRES_DATABASE_MAX)
+        return node_fail(&n, err, "'user' is the name of a role: 1 to 63 bytes");
+    ((struct postgres_terms *)r->terms)->user = arena_str(r->arena, user);
+    return 0;
+}
+
 static int read_pattern(struct rule_broker_reading *r, const struct node *n, const char *text,
                         struct slice rest, struct err *err)
 {
@@ -44,6 +61,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
 {
     struct postgres_terms *t = arena_zalloc(r->arena, 1, sizeof *t);
     size_t word;
+    r->terms = t;
     r->entry->rule.postgres = t;
     t->read_only = r->entry->read_only;
     return read_role(r->arena, r->rule, t, err) < 0 ||
@@ -58,8 +76,8 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
                : 0;
 }
 
-static const char *const keys[] = {"role", "statements", "activity",
-                                   "rows", "megabytes",  "seconds"};
+static const char *const keys[] = {"role", "user",      "statements", "activity",
+                                   "rows", "megabytes", "seconds"};
 
 const struct rule_broker rule_postgres = {
     .mark = SLICE_INIT("postgres://"),
@@ -67,7 +85,9 @@ const struct rule_broker rule_postgres = {
     .n_keys = ARRAY_LEN(keys),
     .with = "postgres_login",
     .kind = CREDENTIAL_POSTGRES,
+    .certificates = CERTIFICATE_ALONE,
     .arms = 1,
     .terms = read_terms,
     .pattern = read_pattern,
+    .server = read_user,
 };

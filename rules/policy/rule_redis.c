@@ -125,6 +125,7 @@ const struct rule_broker rule_rediss = {
     .n_keys = ARRAY_LEN(keys),
     .with = "redis_login",
     .kind = CREDENTIAL_REDIS,
+    .certificates = CERTIFICATE_ALONE,
     .arms = 1,
     .terms = read_tls,
     .pattern = read_pattern,

@@ -11,10 +11,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import ca, durward, nginx, scan, scene, tap  # noqa: E402
 
-RSA = ("rsa:2048",)
-EC = ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
-P384 = ("ec", "-pkeyopt", "ec_paramgen_curve:P-384")
-ED = ("ed25519",)
+from harness.ca import EC, ED, P384, RSA  # noqa: E402
+
 # name: key, protocol, listen's more
 KINDS = {"rsa13": (RSA, "TLSv1.3", ""), "rsa12": (RSA, "TLSv1.2", ""),
          "ec13": (EC, "TLSv1.3", " http2"), "ec12": (EC, "TLSv1.2", " http2"),
@@ -116,19 +114,9 @@ class Run:
                 text = f.read()
             self.s.d.secret("%s-%s" % (name, what), text)
             if what == "key":
-                self.watch(name, file)
+                ca.watch_key(self.s.scanner, name, file)
         self.s.d.secrets[name] = {"client_certificate": {"certificate": name + "-crt",
                                                          "key": name + "-key"}}
-
-    def watch(self, name, file):
-        """The key as text, and its number, as it would lie in memory."""
-        with open(file) as f:
-            body = "".join(f.read().split("\n")[1:-2])
-        der = subprocess.run(["openssl", "pkey", "-in", file, "-outform", "DER"],
-                             capture_output=True, check=True).stdout
-        at = der.find(b"\x04\x20") if len(der) < 200 else len(der) // 2
-        self.s.scanner.add(name, body[60:110].encode() if len(body) > 110 else body.encode())
-        self.s.scanner.needles[der[at + 2:at + 34]] = (name, "number")
 
     def get(self, host, path="/", more=""):
         status, out, err = self.box.sh("curl -sS -w '\\n%%{http_code}' %s https://%s%s" % (
@@ -176,7 +164,7 @@ def apart(t, r):
 
 def rotated(t, r):
     crt, key = r.clients.issue("agent second", usage="clientAuth", key=RSA)
-    r.watch("second", key)
+    ca.watch_key(r.s.scanner, "second", key)
     for what, file in (("key", key), ("crt", crt)):
         shutil.copyfile(file, r.path("rsa13", what))
 

@@ -584,6 +584,23 @@ static void logins_are_used(void)
     }
 }
 
+/* So is the certificate beside it, and the back of its broker may have it. */
+static void certificates_are_used(void)
+{
+    unsigned seen = 0;
+    size_t n;
+    struct config *c =
+        good(V "secrets: { w: { env: W }, s: { postgres_login: { user: u, password: w } },"
+               " c: { client_certificate: { certificate: w, key: w } } }\n"
+               "policies: { p: { rules: [ { allow: 'postgres://a.com/b', with: { postgres_login: s,"
+               " client_certificate: c } } ] } }\n");
+    config_warnings(c, count_warning, &seen);
+    CU_ASSERT_EQUAL(seen, 0);
+    const char *const *names = config_policy_broker_secrets(c, "p", SCHEME_POSTGRES, &n);
+    CU_ASSERT(n == 2 && strcmp(names[0], "s") == 0 && strcmp(names[1], "c") == 0);
+    config_unref(c);
+}
+
 static void write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -780,6 +797,7 @@ void suite_config_use(void)
     CU_add_test(s, "flags of run: errors", flag_errors);
     CU_add_test(s, "warnings", warnings);
     CU_add_test(s, "logins of brokers are used", logins_are_used);
+    CU_add_test(s, "certificates beside logins are used", certificates_are_used);
     CU_add_test(s, "warnings: entries of kubernetes that let nothing pass", idle_entries);
     CU_add_test(s, "rules that decide nothing", idle_rules);
     CU_add_test(s, "files", files);

@@ -339,6 +339,59 @@ static void test_end_of_tls(void)
     end_of_tls(THEN_TALKS);
 }
 
+/* A server that wants a certificate says so after the client's handshake is over, and is gone when
+ * the client writes. */
+struct refusal {
+    SSL *server;
+    int fd;
+    char why[128];
+};
+
+static void on_refused(struct io *io, enum io_event ev, void *arg)
+{
+    struct refusal *r = arg;
+    if (ev == IO_CONNECTED) {
+        SSL_set_verify_result(io_ssl(io), X509_V_OK); /* of whom nothing is asked here */
+        CU_ASSERT(SSL_accept(r->server) <= 0);
+        close(r->fd);
+        CU_ASSERT_EQUAL(io_write(io, "x", 1), 0);
+        io_flush(io);
+    } else if (ev == IO_ERROR) {
+        snprintf(r->why, sizeof r->why, "%s", io_why(io));
+    }
+}
+
+static void test_refused_while_writing(void)
+{
+    struct timeval moment = {0, 20000};
+    struct refusal r = {.why = ""};
+    int fds[2];
+    SSL_CTX *ctx = io_tls_client_ctx();
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ctx);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    r.fd = fds[1];
+    r.server = SSL_new(server_ctx);
+    SSL_set_verify(r.server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_set_fd(r.server, r.fd);
+    struct io *io = io_new(base, fds[0], 4096, 4096, true);
+    io_callback(io, on_refused, &r);
+    io_tls_connect(io, SSL_new(ctx));
+    for (int i = 0; i < 3 && r.why[0] == 0; i++) {
+        event_base_loopexit(base, &moment);
+        event_base_dispatch(base);
+        if (i == 0)
+            CU_ASSERT(SSL_accept(r.server) <= 0);
+    }
+    if (strstr(r.why, "certificate required") == NULL)
+        fprintf(stderr, "# %s\n", r.why);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.why, "certificate required"));
+    ERR_clear_error();
+    io_close(io);
+    SSL_free(r.server);
+    SSL_CTX_free(ctx);
+}
+
 static void test_garbage(void)
 {
     int fds[2];
@@ -418,6 +471,7 @@ void tap_suites(void)
     CU_add_test(suite, "TLS: the same after the handshake was suspended",
                 test_request_after_suspension);
     CU_add_test(suite, "TLS: it ends, and its socket later", test_end_of_tls);
+    CU_add_test(suite, "TLS: a refusal that comes before a write", test_refused_while_writing);
     CU_add_test(suite, "TLS: garbage is an error", test_garbage);
     CU_add_test(suite, "TLS: groups", test_groups);
 }

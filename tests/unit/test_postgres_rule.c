@@ -6,7 +6,10 @@
 
 #include "tap_main.h"
 
-#define WITH "\"with\":{\"postgres_login\":\"k\"}"
+#define WITH  "\"with\":{\"postgres_login\":\"k\"}"
+#define ALONE "\"with\":{\"client_certificate\":\"c\"}"
+#define BOTH  "\"with\":{\"postgres_login\":\"k\",\"client_certificate\":\"c\"}"
+#define SIXTY "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefgh"
 
 static struct policy *parse(const char *rules, struct err *err)
 {
@@ -79,6 +82,30 @@ static void test_databases(void)
     policy_free(p);
 }
 
+/* Which secret a connection shows, and as whom it logs in. */
+static void test_certificates(void)
+{
+    struct err err;
+    struct decision d;
+    struct policy *p = parse("{\"allow\":\"postgres://a.com/with\"," WITH "},"
+                             "{\"allow\":\"postgres://a.com/both\"," BOTH "},"
+                             "{\"allow\":\"postgres://a.com/alone\"," ALONE "},"
+                             "{\"allow\":\"postgres://a.com/as\",\"user\":\"an agent\"," ALONE "}",
+                             &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    decide(p, "a.com", "with", &d);
+    CU_ASSERT_PTR_NULL(rule_certificate(d.rule));
+    decide(p, "a.com", "both", &d);
+    CU_ASSERT_STRING_EQUAL(d.rule->credential->secret, "k");
+    CU_ASSERT_STRING_EQUAL(rule_certificate(d.rule), "c");
+    decide(p, "a.com", "alone", &d);
+    CU_ASSERT(d.rule->postgres->user == NULL && d.rule->credential->other == NULL);
+    CU_ASSERT_STRING_EQUAL(rule_certificate(d.rule), "c");
+    decide(p, "a.com", "as", &d);
+    CU_ASSERT_STRING_EQUAL(d.rule->postgres->user, "an agent");
+    policy_free(p);
+}
+
 static void test_no_rules(void)
 {
     static const struct {
@@ -105,6 +132,13 @@ static void test_no_rules(void)
         {"{\"allow\":\"a.com\",\"role\":\"r\"}", "goes with patterns of postgres://"},
         {"{\"allow\":\"a.com\"," WITH "}", "goes with patterns of postgres://"},
         {"{\"allow\":\"ssh://git@github.com/a/b\"," WITH "}", "ssh_key"},
+        {"{\"allow\":\"postgres://a.com/d\",\"user\":\"u\"," WITH "}", "names it already"},
+        {"{\"allow\":\"postgres://a.com/d\",\"user\":\"\"," ALONE "}", "user"},
+        {"{\"allow\":\"postgres://a.com/d\",\"user\":\"" SIXTY "abcd\"," ALONE "}", "1 to 63"},
+        {"{\"allow\":\"a.com\",\"user\":\"u\"," ALONE "}", "goes with patterns of postgres://"},
+        {"{\"allow\":\"postgres://a.com/d\"," BOTH "},"
+         "{\"allow\":\"postgres://a.com/d\"," WITH "}",
+         "credential"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err;
@@ -120,5 +154,6 @@ void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("postgres_rule", NULL, NULL);
     CU_add_test(s, "databases", test_databases);
+    CU_add_test(s, "certificates", test_certificates);
     CU_add_test(s, "what is no rule", test_no_rules);
 }

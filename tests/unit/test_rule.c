@@ -502,6 +502,30 @@ static void bad_signatures(void)
 #undef SIGN
 }
 
+static void bad_certificates(void)
+{
+    says("{'allow':'a.com','with':{'client_certificate':'s','postgres_login':'s'}}",
+         "goes with patterns of postgres://");
+    says("{'allow':'a.com','with':{'client_certificate':'s','ssh_key':'s'}}", "stands alone");
+    says("{'allow':'postgres://a.com/b','with':{'client_certificate':'s','redis_login':'s',"
+         "'postgres_login':'s'}}",
+         "stands alone");
+    says("{'allow':'smtp://a.com','with':{'client_certificate':'s','smtp_login':'s'}}",
+         "stands alone");
+    says("{'allow':'imaps://a.com','with':{'client_certificate':'s'}}", "no meaning for imaps://");
+    says("{'allow':'ssh://u@a.com/o/**','with':{'client_certificate':'s'}}",
+         "no meaning for ssh://");
+    says("{'allow':'redis://a.com','allow_plaintext':true,'with':{'client_certificate':'s'}}",
+         "no meaning for redis://");
+    says("{'allow':'redis://a.com','allow_plaintext':true,"
+         "'with':{'client_certificate':'s','redis_login':'s'}}",
+         "no meaning for redis://");
+    says("{'allow':'mysql://a.com/b','with':{'client_certificate':'s'}}",
+         "write 'with: { client_certificate: SECRET, mysql_login: SECRET }'");
+    says("{'allow':'mysql://a.com/b','with':{'client_certificate':'s','redis_login':'s'}}",
+         "what goes with mysql://");
+}
+
 static void bad_credentials(void)
 {
     says("{'allow':'http://a.com'," S "}", "http:// carries no credential");
@@ -616,6 +640,7 @@ void suite_rule(void)
     CU_add_test(s, "what is asked of bodies", bad_inspections);
     CU_add_test(s, "C26: tunnels", tunnels);
     CU_add_test(s, "bad credentials", bad_credentials);
+    CU_add_test(s, "bad certificates", bad_certificates);
     CU_add_test(s, "bad signatures", bad_signatures);
     CU_add_test(s, "credentials that are no header", places);
     CU_add_test(s, "what stands beside a placeholder", beside);

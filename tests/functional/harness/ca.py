@@ -10,6 +10,22 @@ def _openssl(*args, **kw):
     return r.stdout
 
 
+RSA = ("rsa:2048",)
+EC = ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+P384 = ("ec", "-pkeyopt", "ec_paramgen_curve:P-384")
+ED = ("ed25519",)
+
+
+def watch_key(scanner, name, file):
+    """A private key's text, and its number, as it would lie in memory."""
+    with open(file) as f:
+        body = "".join(f.read().split("\n")[1:-2])
+    der = _openssl("pkey", "-in", file, "-outform", "DER")
+    at = der.find(b"\x04\x20") if len(der) < 200 else len(der) // 2
+    scanner.add(name, body[60:110].encode() if len(body) > 110 else body.encode())
+    scanner.needles[der[at + 2:at + 34]] = (name, "number")
+
+
 class Authority:
     """ca.pem is what upstream.ca names. issue() makes (certificate chain, key) files."""
 
@@ -25,9 +41,9 @@ class Authority:
                  "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def issue(self, *names, expired=False, not_yet=False, self_signed=False, cn_only=False,
-              san=None, usage="serverAuth", key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-              digest="-sha256"):
-        """Names are DNS names or IPv4 addresses. san: that extension's text in OpenSSL's form."""
+              san=None, usage="serverAuth", key=EC,
+              digest="-sha256", subject=None):
+        """Names are DNS names or IPv4 addresses. san: that extension's text in OpenSSL's form; subject: in its form, too."""
         kind = key
         self.serial += 1
         base = os.path.join(self.dir, "s%d" % self.serial)
@@ -38,7 +54,7 @@ class Authority:
             if not cn_only:
                 f.write("subjectAltName=%s\n" % san)
         _openssl("req", "-new", "-newkey", *kind, "-nodes", "-keyout", key, "-out", csr,
-                 "-subj", "/CN=" + names[0][:60])
+                 "-subj", subject or "/CN=" + names[0][:60])
         when = ["-days", "2"]
         if expired:
             when = ["-startdate", "20200101000000Z", "-enddate", "20200201000000Z"]

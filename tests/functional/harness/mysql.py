@@ -19,7 +19,8 @@ def missing():
 class Mysql:
     """.address; sql() as its administrator, beside the broker; said(): the statements that came to it."""
 
-    def __init__(self, test, ca, *names):
+    def __init__(self, test, ca, *names, clients=None):
+        """clients: the authority (PEM) of its clients' certificates, for which it asks then."""
         self.test = test
         # the server's account must reach it, which it may not below the test's own folder
         self.dir = tempfile.mkdtemp(prefix="durward-mysql-")
@@ -36,6 +37,8 @@ class Mysql:
         shutil.copy(crt, self.dir + "/server.crt")
         shutil.copy(key, self.dir + "/server.key")
         os.chmod(self.dir + "/server.key", 0o600)
+        if clients:
+            shutil.copy(clients, self.dir + "/clients.crt")
         os.mkdir(self.data)
         self._own()
         r = subprocess.run([INSTALL, "--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal",
@@ -49,7 +52,8 @@ class Mysql:
                         "--bind-address=127.0.0.1", "--port=%d" % self.port, "--ssl-cert=%s/server.crt" % self.dir,
                         "--ssl-key=%s/server.key" % self.dir, "--general-log=1", "--general-log-file=" + self.general,
                         "--plugin-load-add=auth_ed25519", "--innodb-flush-log-at-trx-commit=0",
-                        "--innodb-buffer-pool-size=16M", "--pid-file=%s/pid" % self.dir] + self.user,
+                        "--innodb-buffer-pool-size=16M", "--pid-file=%s/pid" % self.dir] + self.user
+                       + (["--ssl-ca=%s/clients.crt" % self.dir] if clients else []),
                        stdout=log, stderr=log, cwd="/")
         if not wait_for(lambda: self._ask("SELECT 1").returncode == 0, 30):
             with open(self.log, errors="replace") as f:

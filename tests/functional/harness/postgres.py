@@ -45,7 +45,8 @@ def missing():
 class Postgres:
     """.address; sql() as its superuser, beside the broker; said(): its log."""
 
-    def __init__(self, test, ca, name, host, hba=HBA):
+    def __init__(self, test, ca, name, host, hba=HBA, clients=None, idents=""):
+        """clients: the authority (PEM) of its clients' certificates, for which it asks then; idents: pg_ident.conf."""
         self.test = test
         # initdb's account must reach it, which it may not below the test's own folder
         self.dir = tempfile.mkdtemp(prefix="durward-pg-")
@@ -68,6 +69,11 @@ class Postgres:
         shutil.copy(key, self.dir + "/server.key")
         with open(self.data + "/postgresql.conf", "a") as f:
             f.write(CONF % {"port": self.port, "dir": self.dir})
+            if clients:
+                shutil.copy(clients, self.dir + "/clients.crt")
+                f.write("ssl_ca_file = '%s/clients.crt'\nlog_connections = on\n" % self.dir)
+        with open(self.data + "/pg_ident.conf", "w") as f:
+            f.write(idents)
         with open(self.data + "/pg_hba.conf", "w") as f:
             f.write(hba)
         os.chmod(self.dir + "/server.key", 0o600)

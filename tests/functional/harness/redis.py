@@ -12,7 +12,8 @@ port %(port)d
 tls-port %(tls)d
 tls-cert-file %(crt)s
 tls-key-file %(key)s
-tls-auth-clients no
+tls-auth-clients %(asks)s
+%(more)s
 save ""
 dir %(dir)s
 enable-debug-command yes
@@ -55,7 +56,8 @@ def reply(f):
 class Redis:
     """.address (in clear), .tls; call() as its administrator, beside the broker."""
 
-    def __init__(self, test, ca, name, host):
+    def __init__(self, test, ca, name, host, clients=None):
+        """clients: the authority (PEM) of its clients' certificates, without which TLS lets nobody in."""
         self.dir = test.mkdir(name)
         crt, key = ca.issue(host)
         self.port, self.tls_port = free_port(), free_port()
@@ -64,7 +66,8 @@ class Redis:
         conf = os.path.join(self.dir, "redis.conf")
         with open(conf, "w") as f:
             f.write(CONF % {"port": self.port, "tls": self.tls_port, "crt": crt, "key": key,
-                            "dir": self.dir, "admin": ADMIN})
+                            "dir": self.dir, "admin": ADMIN, "asks": "yes" if clients else "no",
+                            "more": "tls-ca-cert-file " + clients if clients else ""})
         with open(os.path.join(self.dir, "log"), "ab") as log:
             self.process = test.popen(["redis-server", conf], stdout=log, stderr=log,
                                       stdin=subprocess.DEVNULL)

@@ -21,6 +21,7 @@ enum {
     AGENT_SIGN = 13,
     AGENT_SIGNED = 14,
     AGENT_MAX = 16 * 1024,
+    CERTIFY = 1, /* as secrets/vault/derived.h numbers it */
 };
 
 /* ---- the connection ---- */
@@ -212,6 +213,38 @@ static void on_signed(void *arg, struct slice signature, const struct err *err)
     ssh_pump_soon(q->pump);
 }
 
+/* ---- the certificate ---- */
+
+static bool by_certificate(const struct ssh_request *q)
+{
+    return q->request.rule->credential->kind == CREDENTIAL_SSH_CERTIFICATE;
+}
+
+static void on_certificate(void *arg, struct slice certificate, const struct err *err)
+{
+    struct ssh_request *q = arg;
+    q->agent.wait = NULL;
+    if (certificate.n == 0 || buf_append_slice(&q->agent.public, certificate) < 0)
+        ssh_request_refuse(q, "ssh_signature", err ? err->text : "out of memory");
+    else
+        ssh_pump_soon(q->pump);
+}
+
+/* Now that it is time to log in, and no earlier: it is good for minutes, and somebody may have been
+ * asked about the request. 1: it is there; 0: the vault was asked; 2: the request is gone. */
+static int ask_certificate(struct ssh_request *q)
+{
+    if (!by_certificate(q) || buf_len(&q->agent.public) > 0)
+        return 1;
+    struct sign_wait *w = secret_client_sign_text(q->of->back->secrets, q->request.sandbox,
+                                                  q->request.rule->credential->secret, CERTIFY,
+                                                  SLICE(""), on_certificate, q);
+    if (w == NULL)
+        return 2; /* on_certificate ran, and refused */
+    q->agent.wait = w;
+    return 0;
+}
+
 /* 0: the vault was asked; -1. May have refused and freed the request: then *gone. */
 static int ask_vault(struct ssh_request *q)
 {
@@ -235,6 +268,9 @@ int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text
     struct ssh_agent_of *a = &q->agent;
     if (a->wait)
         return 0;
+    int there = ask_certificate(q);
+    if (there != 1)
+        return there;
     if (a->fd < 0 && agent_ready(q) < 0) {
         *code = "memory";
         *text = "no socket for a signature";
@@ -251,7 +287,8 @@ int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text
             return asked == 0 ? 0 : 2;
     }
     *code = "ssh_login";
-    *text = "the server does not let this user in with this key";
+    *text = by_certificate(q) ? "the server does not let this user in with this certificate"
+                              : "the server does not let this user in with this key";
     return -1;
 }
 

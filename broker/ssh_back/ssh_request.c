@@ -134,7 +134,8 @@ static void on_key(void *arg, struct secret *value, const struct err *err)
 {
     struct ssh_request *q = arg;
     q->key = NULL;
-    if (value == NULL || buf_append_slice(&q->agent.public, secret_slice(value)) < 0) {
+    bool key = q->request.rule->credential->kind == CREDENTIAL_SSH_KEY;
+    if (value == NULL || (key && buf_append_slice(&q->agent.public, secret_slice(value)) < 0)) {
         ssh_request_refuse(q, "secret_unavailable", err ? err->text : "out of memory");
         return;
     }
@@ -303,7 +304,7 @@ static struct ssh_request *request_new(struct ssh_back *of, const struct back_as
     q->agent.fd = q->agent.theirs = -1;
     buf_init(&q->in, BROKER_PACKET_MAX);
     buf_init(&q->out, BROKER_PACKET_MAX);
-    buf_init(&q->agent.public, 4096);
+    buf_init(&q->agent.public, SECRET_CLIENT_SIGNATURE_MAX);
     buf_init(&q->agent.signature, 4096);
     LIST_INSERT_HEAD(&of->requests, q, link);
     return q;

@@ -22,6 +22,7 @@ enum field_type {
     PLACE,
     WORD,
     SECONDS,
+    MINUTES,
     RANGES,
     SECRET,
     KEY,
@@ -185,6 +186,10 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                              FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                     ELSE(AUTH, WORD, "caching_sha2"))},
     [DERIVED_SSH_SIGNING_KEY] = {NULL, MADE, FIELDS(NEED(KEY, KEY), ELSE(NAMESPACES, LIST, "git"))},
+    [DERIVED_SSH_CERTIFICATE] = {NULL, MADE,
+                                 FIELDS(NEED(CA, KEY), NEED(PRINCIPALS, LIST),
+                                        ELSE(MINUTES, MINUTES, "5"), MAY(SOURCE_ADDRESS, LIST),
+                                        MAY(FORCE_COMMAND, TEXT), MAY(EXTENSIONS, LIST))},
     [DERIVED_SMTP_LOGIN] = {NULL, MADE,
                             FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                    ELSE(AUTH, WORD, "plain"))},
@@ -332,7 +337,7 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
 {
     const char *text = "";
     char number[16];
-    unsigned seconds;
+    unsigned time;
     struct buf list;
     int r;
     buf_init(&list, 1000);
@@ -346,8 +351,10 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
         text = r == 0 ? (const char *)buf_data(&list) : "";
         break;
     case SECONDS:
-        r = node_uint(n, 900, 43200, &seconds, err);
-        snprintf(number, sizeof number, "%u", r == 0 ? seconds : 0);
+    case MINUTES:
+        r = f->type == SECONDS ? node_uint(n, 900, 43200, &time, err)
+                               : node_uint(n, 1, 1440, &time, err);
+        snprintf(number, sizeof number, "%u", r == 0 ? time : 0);
         text = number;
         break;
     case SECRET:
@@ -357,7 +364,9 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
         r = read_reference(c, n, f->type, &text, err);
         if (r == 0 && is_of_agent(c, text) && spec->kind != DERIVED_SSH_KEY &&
             spec->kind != DERIVED_SSH_SIGNING_KEY)
-            r = node_fail(n, err, "'%s' is a key of an SSH agent, which signs nothing but SSH's",
+            r = node_fail(n, err,
+                          "'%s' is a key of an SSH agent, which serves 'ssh_key' and "
+                          "'ssh_signing_key' and nothing else",
                           text);
         break;
     case AUTH:
@@ -385,7 +394,8 @@ static int check_kind(const struct node *n, const struct derived_spec *spec, str
         return node_fail(n, err,
                          "'google' takes either 'scope' (an access token) or 'audience' (an ID "
                          "token)");
-    if (config_mint_key_ok(n, spec, err) < 0 || config_mint_claims_ok(n, spec, err) < 0)
+    if (config_mint_key_ok(n, spec, err) < 0 || config_mint_claims_ok(n, spec, err) < 0 ||
+        config_mint_certificate_ok(n, spec, err) < 0)
         return -1;
     if (spec->kind == DERIVED_ENTRA && !text[SPEC_CLIENT_SECRET] == !text[SPEC_ASSERTION])
         return node_fail(n, err, "'entra' takes either 'client_secret' or 'assertion'");

@@ -191,5 +191,8 @@ int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_fie
 /* key_id and account of a key that signs: they go into a header. */
 int config_mint_key_ok(const struct node *n, const struct derived_spec *spec, struct err *err);
 int config_mint_claims_ok(const struct node *n, const struct derived_spec *spec, struct err *err);
+/* What a certificate of SSH says; of another kind: 0. */
+int config_mint_certificate_ok(const struct node *n, const struct derived_spec *spec,
+                               struct err *err);
 
 #endif

@@ -27,21 +27,22 @@ enum credential_kind {
     CREDENTIAL_BEARER = 1,
     CREDENTIAL_BASIC,
     CREDENTIAL_HEADER,
-    CREDENTIAL_QUERY,       /* a query parameter */
-    CREDENTIAL_COOKIE,      /* a cookie */
-    CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
-    CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
-    CREDENTIAL_CERTIFICATE, /* of the TLS connection to the origin */
-    CREDENTIAL_HMAC,        /* of a text made of the request */
-    CREDENTIAL_SIGNATURE,   /* an HTTP message signature (RFC 9421) */
-    CREDENTIAL_AZURE,       /* SharedKey of Azure Storage */
-    CREDENTIAL_POSTGRES,    /* the vault proves a login's password with it */
-    CREDENTIAL_REDIS,       /* the vault gives it to a broker's back for a login */
-    CREDENTIAL_MYSQL,       /* the vault proves it, or gives it for a login */
-    CREDENTIAL_SMTP,        /* the vault gives it to a broker's back for a login */
-    CREDENTIAL_IMAP,        /* the same */
-    CREDENTIAL_SSH_KEY,     /* the vault signs a broker's login with it */
-    CREDENTIAL_SSH_SIGNING, /* the vault signs commits, tags and files with it */
+    CREDENTIAL_QUERY,           /* a query parameter */
+    CREDENTIAL_COOKIE,          /* a cookie */
+    CREDENTIAL_PLACEHOLDER,     /* where the client wrote its placeholder */
+    CREDENTIAL_AWS,             /* AWS Signature Version 4: what the client signed is signed anew */
+    CREDENTIAL_CERTIFICATE,     /* of the TLS connection to the origin */
+    CREDENTIAL_HMAC,            /* of a text made of the request */
+    CREDENTIAL_SIGNATURE,       /* an HTTP message signature (RFC 9421) */
+    CREDENTIAL_AZURE,           /* SharedKey of Azure Storage */
+    CREDENTIAL_POSTGRES,        /* the vault proves a login's password with it */
+    CREDENTIAL_REDIS,           /* the vault gives it to a broker's back for a login */
+    CREDENTIAL_MYSQL,           /* the vault proves it, or gives it for a login */
+    CREDENTIAL_SMTP,            /* the vault gives it to a broker's back for a login */
+    CREDENTIAL_IMAP,            /* the same */
+    CREDENTIAL_SSH_KEY,         /* the vault signs a broker's login with it */
+    CREDENTIAL_SSH_SIGNING,     /* the vault signs commits, tags and files with it */
+    CREDENTIAL_SSH_CERTIFICATE, /* the vault signs a certificate with it, and a broker's login */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */

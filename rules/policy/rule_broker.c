@@ -24,6 +24,24 @@ const struct rule_broker *rule_broker_of(const struct node *patterns)
     return NULL;
 }
 
+/* The key under `with` of a kind that this protocol takes; NULL: it takes none of that kind. */
+static const char *word_of(const struct rule_broker *b, enum credential_kind kind)
+{
+    for (size_t i = 0; i < b->n_others; i++)
+        if (b->others[i].kind == kind)
+            return b->others[i].with;
+    return b->kind == kind ? b->with : NULL;
+}
+
+/* "ssh_key: SECRET }' or 'with: { ssh_certificate: SECRET": what may stand there. */
+static const char *words_of(const struct rule_broker *b, char *buf, size_t size)
+{
+    int n = snprintf(buf, size, "%s: SECRET", b->with);
+    for (size_t i = 0; i < b->n_others && n > 0 && (size_t)n < size; i++)
+        n += snprintf(buf + n, size - (size_t)n, " }' or 'with: { %s: SECRET", b->others[i].with);
+    return buf;
+}
+
 int rule_broker_absent(const struct node *rule, const struct rule *r, struct err *err)
 {
     struct node n;
@@ -33,8 +51,9 @@ int rule_broker_absent(const struct node *rule, const struct rule *r, struct err
             if (node_get(rule, of->keys[i], &n))
                 return node_fail(&n, err, "'%s' goes with patterns of %.*s", of->keys[i],
                                  SL(of->mark));
-        if (r->credential && r->credential->kind == of->kind && node_get(rule, "with", &n))
-            return node_fail(&n, err, "'%s' goes with patterns of %.*s", of->with, SL(of->mark));
+        const char *with = r->credential ? word_of(of, r->credential->kind) : NULL;
+        if (with && node_get(rule, "with", &n))
+            return node_fail(&n, err, "'%s' goes with patterns of %.*s", with, SL(of->mark));
     }
     return 0;
 }
@@ -108,10 +127,11 @@ static int read_credential(const struct rule_broker *b, struct rule_broker_readi
                            const json_t *secrets, struct err *err)
 {
     const struct credential **credential = &r->entry->rule.credential;
+    char words[200];
     struct node n;
     if (!node_get(r->rule, "with", &n))
-        return node_fail(r->rule, err, "a rule of %.*s needs 'with: { %s: SECRET }'", SL(b->mark),
-                         b->with);
+        return node_fail(r->rule, err, "a rule of %.*s needs 'with: { %s }'", SL(b->mark),
+                         words_of(b, words, sizeof words));
     if (rule_credential_read(r->arena, &n, secrets, credential, err) < 0)
         return -1;
     const struct credential *c = *credential;
@@ -123,9 +143,9 @@ static int read_credential(const struct rule_broker *b, struct rule_broker_readi
                          "%.*s has a user of its own: write 'with: { client_certificate: SECRET, "
                          "%s: SECRET }'",
                          SL(b->mark), b->with);
-    if (!alone && c->kind != b->kind)
-        return node_fail(&n, err, "what goes with %.*s is 'with: { %s: SECRET }'", SL(b->mark),
-                         b->with);
+    if (!alone && word_of(b, c->kind) == NULL)
+        return node_fail(&n, err, "what goes with %.*s is 'with: { %s }'", SL(b->mark),
+                         words_of(b, words, sizeof words));
     return 0;
 }
 

@@ -17,6 +17,11 @@ struct rule_broker_reading {
 /* Whether a connection of theirs may show a certificate: beside a login, or also without one. */
 enum rule_certificates { CERTIFICATE_NEVER = 0, CERTIFICATE_BESIDE, CERTIFICATE_ALONE };
 
+struct rule_broker_with {
+    const char *with;
+    enum credential_kind kind;
+};
+
 struct rule_broker {
     struct slice mark;       /* "ssh://", with which its patterns begin */
     const char *const *keys; /* that only its rules have */
@@ -25,6 +30,8 @@ struct rule_broker {
     const char *with; /* the key of its credential, and the kind */
     enum credential_kind kind;
     enum rule_certificates certificates;
+    const struct rule_broker_with *others; /* that may stand in its place; or NULL */
+    size_t n_others;
     size_t arms; /* of a pattern at most */
     int (*terms)(struct rule_broker_reading *r, struct err *err);
     /* rest: the pattern behind the mark */

@@ -20,6 +20,7 @@ static const struct key with_keys[] = {
     KEY("signature", OWN, "", ""),
     KEY("client_certificate", AS(name), "", ""),
     KEY("ssh_key", AS(name), "", ""),
+    KEY("ssh_certificate", AS(name), "", ""),
     KEY("ssh_signing_key", AS(name), "", ""),
     KEY("postgres_login", AS(name), "", ""),
     KEY("redis_login", AS(name), "", ""),
@@ -73,6 +74,7 @@ static const struct {
      "signature_key: { key: SECRET, key_id: ID, algorithm: ed25519 }"},
     {"azure_key", "azure", "azure_key: { account: NAME, key: SECRET }"},
     {"ssh_key", "ssh_key", "ssh_key: { key: SECRET }"},
+    {"ssh_certificate", "ssh_certificate", "ssh_certificate: { ca: SECRET, principals: [NAME] }"},
     {"ssh_signing_key", "ssh_signing_key", "ssh_signing_key: { key: SECRET }"},
     {"postgres_login", "postgres_login", "postgres_login: { user: NAME, password: SECRET }"},
     {"redis_login", "redis_login", "redis_login: { user: NAME, password: SECRET }"},
@@ -249,6 +251,7 @@ static const struct {
     bool in_tls; /* its connection may show a certificate */
 } logins[] = {
     {"ssh_key", CREDENTIAL_SSH_KEY, false},
+    {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE, false},
     {"ssh_signing_key", CREDENTIAL_SSH_SIGNING, false},
     {"postgres_login", CREDENTIAL_POSTGRES, true},
     {"redis_login", CREDENTIAL_REDIS, true},
@@ -285,8 +288,8 @@ static int holds_one(const struct node *with, struct err *err)
         return node_fail(
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
-            "client_certificate, hmac, signature, azure, ssh_key, ssh_signing_key, "
-            "postgres_login, redis_login, mysql_login, smtp_login, imap_login");
+            "client_certificate, hmac, signature, azure, ssh_key, ssh_certificate, "
+            "ssh_signing_key, postgres_login, redis_login, mysql_login, smtp_login, imap_login");
     return 0;
 }
 

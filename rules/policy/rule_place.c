@@ -316,6 +316,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_AZURE] = "Azure SharedKey",
         [CREDENTIAL_SSH_KEY] = "SSH key",
         [CREDENTIAL_SSH_SIGNING] = "SSH signing key",
+        [CREDENTIAL_SSH_CERTIFICATE] = "SSH certificate",
         [CREDENTIAL_POSTGRES] = "PostgreSQL login",
         [CREDENTIAL_REDIS] = "Redis login",
         [CREDENTIAL_MYSQL] = "MySQL login",

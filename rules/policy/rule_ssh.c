@@ -266,6 +266,10 @@ static const char *const keys[] = {"commands",     "shell",        "terminal",
                                    "host_keys",    "read_files",   "write_files",
                                    "remove_files", "hidden_files", "file_megabytes"};
 
+static const struct rule_broker_with others[] = {
+    {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE},
+};
+
 const struct rule_broker rule_ssh = {
     .mark = SLICE_INIT("ssh://"),
     .keys = keys,
@@ -273,6 +277,8 @@ const struct rule_broker rule_ssh = {
     .also = "refs",
     .with = "ssh_key",
     .kind = CREDENTIAL_SSH_KEY,
+    .others = others,
+    .n_others = ARRAY_LEN(others),
     .arms = 2, /* a repository and its other name */
     .terms = read_terms,
     .pattern = read_pattern,

@@ -18,7 +18,7 @@ enum {
     SECRET_CLIENT_RETRY_MS = 1000,     /* after a failure, for who can go on without, */
     SECRET_CLIENT_RETRY_MAX_MS = 30000,
     SECRET_CLIENT_SIGNS = 1024,         /* awaited at once, but for values */
-    SECRET_CLIENT_SIGNATURE_MAX = 2048, /* or of the words that say why there is none */
+    SECRET_CLIENT_SIGNATURE_MAX = 8192, /* or of the words that say why there is none */
 };
 
 /* value is NULL on failure (err says why, never anything of a value). To keep it, secret_ref it; a

@@ -40,6 +40,7 @@ static const enum spec_field parts[DERIVED_KINDS][DERIVED_INPUTS_MAX] = {
     [DERIVED_AZURE_KEY] = {SPEC_KEY},
     [DERIVED_SSH_KEY] = {SPEC_KEY},
     [DERIVED_SSH_SIGNING_KEY] = {SPEC_KEY},
+    [DERIVED_SSH_CERTIFICATE] = {SPEC_CA},
     [DERIVED_POSTGRES_LOGIN] = {SPEC_PASSWORD},
     [DERIVED_REDIS_LOGIN] = {SPEC_PASSWORD},
     [DERIVED_MYSQL_LOGIN] = {SPEC_PASSWORD},
@@ -83,7 +84,9 @@ struct derived *derived_new(struct derived_spec *spec)
         if (asprintf(&m->renew, "%s/v1/auth/token/renew-self", derived_text(m, SPEC_ADDRESS)) < 0)
             m->renew = NULL;
     }
-    if (m->kind == DERIVED_POSTGRES_LOGIN && (m->scram = scram_keys_new()) == NULL) {
+    if ((m->kind == DERIVED_POSTGRES_LOGIN && (m->scram = scram_keys_new()) == NULL) ||
+        (m->kind == DERIVED_SSH_CERTIFICATE &&
+         (m->certificates = ssh_certificates_new()) == NULL)) {
         derived_free(m);
         return NULL;
     }
@@ -96,6 +99,7 @@ void derived_free(struct derived *m)
         return;
     derived_spec_clear(&m->spec);
     scram_keys_free(m->scram);
+    ssh_certificates_free(m->certificates);
     free(m->renew);
     free(m);
 }

@@ -25,9 +25,14 @@ bool derived_signs(const struct derived *m);
 /* What whoever asks for such a value is told instead: what goes along with each signature. NULL:
  * the value is none, or memory is out. */
 struct secret *derived_told(const struct derived *m, struct slice value);
+/* Whose it is to be: the policy, by the channel that asks, and the sandbox, as that says. */
+struct derived_whose {
+    const char *policy, *sandbox;
+};
+enum { DERIVED_CERTIFY = 1 }; /* as scheme of a CA of SSH, without a text: the certificate itself */
 /* A signature by one that is no AWS pair. scheme: of TLS; else 0. */
-int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
-                 struct buf *out, struct err *err) WUNUSED;
+int derived_sign(const struct derived *m, const struct derived_whose *who, struct slice value,
+                 uint32_t scheme, struct slice text, struct buf *out, struct err *err) WUNUSED;
 /* Its value has changed: nothing that was made of the old one is kept. */
 void derived_forget(const struct derived *m);
 /* It has a refresh token that its endpoint may replace: the index of that input, else -1. */

@@ -6,6 +6,7 @@
 #include "derived.h"
 
 #include "scram_keys.h"
+#include "ssh_certificates.h"
 
 #include <jansson.h>
 
@@ -15,8 +16,9 @@ struct derived {
     const char *inputs[DERIVED_INPUTS_MAX]; /* names; in the spec */
     size_t n;
     int refresh;
-    struct scram_keys *scram; /* of a login that proves its password; else NULL */
-    char *renew;              /* the URL by which a login is renewed; NULL: it cannot be */
+    struct scram_keys *scram;              /* of a login that proves its password; else NULL */
+    struct ssh_certificates *certificates; /* of a CA of SSH; else NULL */
+    char *renew; /* the URL by which a login is renewed; NULL: it cannot be */
 };
 
 enum { DERIVED_LIFE = 300 /* seconds, when an endpoint does not say */ };

@@ -27,6 +27,8 @@ struct secret *derived_told(const struct derived *m, struct slice value)
         buf_free(&public);
         return told;
     }
+    if (m->kind == DERIVED_SSH_CERTIFICATE) /* which one depends on who asks: DERIVED_CERTIFY */
+        return ssh_key_ok(value) ? secret_new("ssh certificate", 15) : NULL;
     if (m->kind == DERIVED_POSTGRES_LOGIN) {
         int n = snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_AUTH),
                          derived_text(m, SPEC_USER));
@@ -93,9 +95,32 @@ static int give(struct slice password, uint32_t scheme, struct slice text, struc
                : 0;
 }
 
-int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
-                 struct buf *out, struct err *err)
+/* The certificate of who asks, or a login with it. */
+static int certify(const struct derived *m, const struct derived_whose *who, struct slice ca,
+                   uint32_t scheme, struct slice text, struct buf *out, struct err *err)
 {
+    uint64_t minutes = 0;
+    int64_t now = time(NULL);
+    const struct ssh_certificates_owner of = {who->policy, who->sandbox};
+    if (scheme == 0)
+        return ssh_certificates_sign(m->certificates, &of, text, now, out, err);
+    if (scheme != DERIVED_CERTIFY || text.n > 0 ||
+        slice_u64(slice_str(derived_text(m, SPEC_MINUTES)), 1440, &minutes) < 0)
+        return err_set(err, ERR_DENIED, "it does not sign that");
+    const struct ssh_certificates_terms terms = {
+        .principals = derived_text(m, SPEC_PRINCIPALS),
+        .source_address = derived_text(m, SPEC_SOURCE_ADDRESS),
+        .force_command = derived_text(m, SPEC_FORCE_COMMAND),
+        .extensions = derived_text(m, SPEC_EXTENSIONS),
+        .minutes = (unsigned)minutes};
+    return ssh_certificates_get(m->certificates, &terms, &of, ca, now, out, err);
+}
+
+int derived_sign(const struct derived *m, const struct derived_whose *who, struct slice value,
+                 uint32_t scheme, struct slice text, struct buf *out, struct err *err)
+{
+    if (m->kind == DERIVED_SSH_CERTIFICATE)
+        return certify(m, who, value, scheme, text, out, err);
     if (m->kind == DERIVED_HMAC_KEY)
         return text_sign_hmac(value, derived_text(m, SPEC_ENCODING),
                               derived_text(m, SPEC_ALGORITHM), text, out, err);
@@ -133,6 +158,8 @@ void derived_forget(const struct derived *m)
 {
     if (m->scram)
         scram_keys_forget(m->scram);
+    if (m->certificates)
+        ssh_certificates_forget(m->certificates);
 }
 
 bool derived_is_stored(const struct derived *m)

@@ -1,6 +1,7 @@
 /* Reads private keys in OpenSSH's form and in PEM, writes their public halves, and signs logins
  * or texts of SSHSIG. */
 #include "ssh_sign.h"
+#include "ssh_sign_internal.h"
 
 #include "base64.h"
 #include "host_agent.h"
@@ -161,7 +162,7 @@ static int no_passphrase(char *buf UNUSED, int size UNUSED, int writing UNUSED, 
     return -1;
 }
 
-static EVP_PKEY *read_key(struct slice text, struct err *err)
+EVP_PKEY *ssh_sign_key(struct slice text, struct err *err)
 {
     err->text[0] = 0;
     EVP_PKEY *key = read_openssh(text, err);
@@ -207,7 +208,7 @@ static int put_number(struct buf *out, const EVP_PKEY *key, const char *param)
     return r;
 }
 
-static int put_public(struct buf *out, const EVP_PKEY *key)
+int ssh_sign_public(struct buf *out, const EVP_PKEY *key)
 {
     unsigned char raw[200];
     size_t n = sizeof raw;
@@ -237,8 +238,8 @@ int ssh_key_public(struct slice text, struct buf *out, struct err *err)
         return host_agent_public(text, out) < 0
                    ? err_set(err, ERR_PARSE, "its agent's key cannot be read")
                    : 0;
-    EVP_PKEY *key = read_key(text, err);
-    int r = key ? put_public(out, key) : -1;
+    EVP_PKEY *key = ssh_sign_key(text, err);
+    int r = key ? ssh_sign_public(out, key) : -1;
     EVP_PKEY_free(key);
     ERR_clear_error();
     return r < 0 && err->text[0] == 0
@@ -249,7 +250,7 @@ int ssh_key_public(struct slice text, struct buf *out, struct err *err)
 /* ---- signing ---- */
 
 /* RFC 4252 7: what is signed, whole. */
-static int read_login(struct slice s, struct slice *algorithm, struct slice *public)
+int ssh_sign_login(struct slice s, struct slice *algorithm, struct slice *public)
 {
     struct slice session, user, service, method;
     uint8_t type, has;
@@ -318,15 +319,15 @@ int ssh_key_sign(struct slice text, struct slice login, struct buf *out, struct 
     struct slice algorithm, public;
     struct buf own;
     bool fits = false;
-    if (read_login(login, &algorithm, &public) < 0)
+    if (ssh_sign_login(login, &algorithm, &public) < 0)
         return err_set(err, ERR_DENIED, "that is nothing which a login signs");
-    EVP_PKEY *key = read_key(text, err);
+    EVP_PKEY *key = ssh_sign_key(text, err);
     if (key == NULL)
         return -1;
     buf_init(&own, SSH_PUBLIC_MAX);
     const char *digest = digest_of(key, algorithm, &fits);
     int r = 0;
-    if (put_public(&own, key) < 0 || !slice_eq(buf_slice(&own), public) || !fits)
+    if (ssh_sign_public(&own, key) < 0 || !slice_eq(buf_slice(&own), public) || !fits)
         r = err_set(err, ERR_DENIED, "that is a login with another key");
     else if (sign(key, algorithm, digest, login, out) < 0)
         r = err_set(err, ERR_INTERNAL, "signing failed");
@@ -360,6 +361,23 @@ static const char *algorithm_of(const EVP_PKEY *key, uint32_t flags)
     return c ? c->type : EVP_PKEY_is_a(key, "ED25519") ? "ssh-ed25519" : NULL;
 }
 
+bool ssh_key_ok(struct slice text)
+{
+    struct err err = {0};
+    EVP_PKEY *key = ssh_sign_key(text, &err);
+    bool ok = key && algorithm_of(key, SSH_SIGN_SHA512);
+    EVP_PKEY_free(key);
+    return ok;
+}
+
+int ssh_sign_as(EVP_PKEY *key, struct slice text, struct buf *out)
+{
+    bool fits = false;
+    const char *algorithm = algorithm_of(key, SSH_SIGN_SHA512);
+    const char *digest = algorithm ? digest_of(key, slice_str(algorithm), &fits) : NULL;
+    return fits ? sign(key, slice_str(algorithm), digest, text, out) : -1;
+}
+
 int ssh_key_sign_text(struct slice text, const char *namespaces, uint32_t flags, struct slice what,
                       struct buf *out, struct err *err)
 {
@@ -369,7 +387,7 @@ int ssh_key_sign_text(struct slice text, const char *namespaces, uint32_t flags,
         return err_set(err, ERR_DENIED, "that is not a text of SSHSIG");
     if (!is_one_of(namespaces, read.space))
         return err_set(err, ERR_DENIED, "its key signs in no namespace '%.*s'", SL(read.space));
-    EVP_PKEY *key = read_key(text, err);
+    EVP_PKEY *key = ssh_sign_key(text, err);
     if (key == NULL)
         return -1;
     const char *algorithm = algorithm_of(key, flags);
@@ -405,7 +423,7 @@ static int way_of(struct slice key, struct slice algorithm, struct ssh_signing *
 int ssh_login_may(struct slice key, struct slice text, struct ssh_signing *ret, struct err *err)
 {
     struct slice algorithm, public;
-    if (read_login(text, &algorithm, &public) < 0)
+    if (ssh_sign_login(text, &algorithm, &public) < 0)
         return err_set(err, ERR_DENIED, "that is nothing which a login signs");
     return !slice_eq(public, key) || way_of(key, algorithm, ret) < 0
                ? err_set(err, ERR_DENIED, "that is a login with another key")

@@ -13,6 +13,8 @@ enum { SSH_PUBLIC_MAX = 2048, SSH_SIGNATURE_MAX = 1200 };
 /* key: OpenSSH's own form or PEM, without a passphrase: Ed25519, ECDSA (P-256, P-384, P-521), RSA
  * of 2048 bits or more. Appends the public key as SSH writes it. */
 int ssh_key_public(struct slice key, struct buf *out, struct err *err) WUNUSED;
+/* Is it such a private key? */
+bool ssh_key_ok(struct slice key);
 /* text: session identifier and request, as the client signs them; its public key must be this
  * key's. Appends the signature as SSH writes it: algorithm and bytes. */
 int ssh_key_sign(struct slice key, struct slice text, struct buf *out, struct err *err) WUNUSED;

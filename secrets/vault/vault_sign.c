@@ -2,6 +2,7 @@
 #include "aws_sign.h"
 #include "host_agent.h"
 #include "secret_client.h"
+#include "ssh_certificate.h"
 #include "ssh_sign.h"
 #include "tls_sign.h"
 #include "vault_internal.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)SECRET_CLIENT_SIGNATURE_MAX >= (int)SSH_SIGNATURE_MAX,
+_Static_assert((int)SECRET_CLIENT_SIGNATURE_MAX >= (int)SSH_SIGNATURE_MAX &&
+                   (int)SECRET_CLIENT_SIGNATURE_MAX >= (int)SSH_CERTIFICATE_MAX,
                "who asks takes what is signed here");
 
 struct to_sign {
@@ -116,6 +118,7 @@ static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const c
     uint32_t req = a->req;
     const struct derived *d = a->of;
     struct text_to_sign *t = a->more;
+    const struct derived_whose who = {c->policy, t->sandbox};
     struct err err = {0};
     struct buf out;
     a->more = NULL;
@@ -126,8 +129,8 @@ static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const c
     else if (host_agent_is(secret_slice(value))) {
         if (vault_agent_sign(c, req, d, secret_slice(value), t, &err) < 0)
             answer(c, req, NULL, err.text);
-    } else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,
-                            &err) < 0)
+    } else if (derived_sign(d, &who, secret_slice(value), t->scheme, (struct slice){t->text, t->n},
+                            &out, &err) < 0)
         answer(c, req, NULL, err.text);
     else
         answer_bytes(c, req, true, buf_slice(&out));

@@ -12,9 +12,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import durward, scan, seat, seat_broker, sshd, tap  # noqa: E402
+from harness import durward, scan, seat, seat_broker, sshd, tap, wire  # noqa: E402
 from harness.nginx import git_env  # noqa: E402
-from harness.wire import text, u8, u32  # noqa: E402
+from harness.wire import message, text, u8, u32  # noqa: E402
 
 HOST, CLOSED, SILENT = "git.example.com", "closed.example.com", "silent.example.com"
 FETCH, PUSH, EXEC, SHELL, SFTP, ARCHIVE, LFS_FETCH, LFS_PUSH = 1, 2, 3, 4, 5, 6, 7, 8  # enum ssh_verb
@@ -43,6 +43,7 @@ class Bed:
         d.secret("signer_key", self.signing)
         d.secrets["signer"] = {"ssh_signing_key": {"key": "signer_key"}}
         d.secrets["beside"] = {"ssh_key": {"key": "beside_key"}}
+        d.secrets["access"] = {"ssh_certificate": {"ca": "beside_key", "principals": ["agents"]}}
         d.resolve[HOST + ":22"] = d.resolve[CLOSED + ":22"] = self.server.address
         at, more = "ssh://%s@%s" % (self.server.user, HOST), {
             "with": {"ssh_key": "deploy"}, "host_keys": self.server.host_key}
@@ -62,7 +63,8 @@ class Bed:
         d.policies["coder"]["rules"] += [
             {"allow": "ssh-agent://git", "with": {"ssh_signing_key": "signer"}},
             dict(more, allow=at + self.narrow, refs="refs/heads/agent/*"),
-            dict(more, allow="ssh://%s@%s" % (self.server.user, SILENT), commands="echo hello")]
+            dict(more, allow="ssh://%s@%s" % (self.server.user, SILENT), commands="echo hello"),
+            dict(more, allow="ssh://certified@%s" % SILENT, commands="echo hello", **{"with": {"ssh_certificate": "access"}})]
         d.resolve[SILENT + ":22"] = "127.0.0.1:%d" % self.silent.getsockname()[1]
         d.policy("other", [dict(more, allow="ssh://%s@%s/**" % (self.server.user, CLOSED),
                                 **{"with": {"ssh_key": "beside"}})])
@@ -341,6 +343,27 @@ def sshsig(space):
     return b"SSHSIG" + text(space) + text("") + text("sha512") + text(b"\1" * 64)
 
 
+def login(blob, algorithm="ssh-ed25519-cert-v01@openssh.com"):
+    return (text(b"s" * 32) + b"\x32" + text("git") + text("ssh-connection") + text("publickey") + b"\1" + text(algorithm) + text(blob))
+
+
+def certificates(t, b, bed):
+    """A CA of its policy's: certificates for sandboxes, and logins with those, are all that it makes."""
+    def made(sandbox):
+        b.vault.send(message(wire.SIGN_TEXT, u32(7), text("access"), text(sandbox), u32(1), text("")))
+        got = b.vault.next(5)
+        return got[1].u32() and got[1].u8() and got[1].bytes()
+    own, other = made("box"), made("other")
+    t.ok(own and other and own != other and b.sign("access", 0, login(own)) == 1, "a certificate, and a login with it", repr(own)[:80])
+    ca = base64.b64decode(open(os.path.join(bed.server.dir, "beside.pub")).read().split()[1])
+    b.refused_signatures((("a login with another sandbox's certificate", "access", 0, login(other)),
+                          ("a login with the CA's own key", "access", 0, login(ca, "ssh-ed25519")),
+                          ("a certificate that it has written", "access", 1, own[:-100]),
+                          ("a certificate's text as a login", "access", 0, own[:-87]),
+                          ("a login with a certificate that it has changed", "access", 0, login(own.replace(b"agents", b"admins"))),
+                          ("a commit signed by a CA", "access", 0, sshsig("git"))))
+
+
 def back(t, bed):
     b = seat_broker.Back(t, bed, "ssh")
     told = b.get("deploy")
@@ -360,6 +383,7 @@ def back(t, bed):
                           ("a signature over more than its text", "signer", 0, sshsig("git") + b"x"),
                           ("a commit signed by a key of logins", "deploy", 0, sshsig("git"))))
     t.eq(b.sign("signer", 0, sshsig("git")), 1, "what is its own is signed")
+    certificates(t, b, bed)
     b.refused_captures()
     b.refused_places(SSH, 22, (("another policy's server", CLOSED, 22), ("a host of no rule", "evil.example.org", 22),
                                ("another port", HOST, bed.server.port)))

@@ -198,11 +198,12 @@ def kind_properties(name, own):
         value = {"TEXT": TEXT, "LIST": FORMS["strings"], "RANGES": FORMS["strings"], "URL": pattern("^https://"),
                  "PLACE": pattern("^https?://"),
                  "SECONDS": {"type": "integer", "minimum": 900, "maximum": 43200},
+                 "MINUTES": {"type": "integer", "minimum": 1, "maximum": 1440},
                  "AUTH": own.get(field)}.get(kind, FORMS["name"])
         if kind == "WORD":
             value = {"enum": kind_words(name, field)}
         if standard and "$" not in standard and kind not in ("URL", "PLACE", "AUTH"):
-            value = dict(value, default=int(standard) if kind == "SECONDS" else standard)
+            value = dict(value, default=int(standard) if kind in ("SECONDS", "MINUTES") else standard)
         properties[field] = value
         needed += [field] if must == "true" else []
     return properties, needed

@@ -10,10 +10,60 @@
 
 void suite_config_made(void);
 
+#define S V "secrets:\n  k: { env: K }\n  m:\n    "
+
+/* What a certificate of SSH may say. */
+static void certificates(void)
+{
+#define M S "ssh_certificate: { ca: k, principals: ops"
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {S "ssh_certificate: { ca: k }\n", "needs 'principals'"},
+        {S "ssh_certificate: { principals: ops }\n", "needs 'ca'"},
+        {S "ssh_certificate: { ca: k, principals: [] }\n", ""},
+        {S "ssh_certificate: { ca: k, principals: ['a,b'] }\n", "a principal is a name"},
+        {S "ssh_certificate: { ca: k, principals: ['a b'] }\n", "a principal is a name"},
+        {S "ssh_certificate: { ca: k, principals: ['a\"b'] }\n", "a principal is a name"},
+        {S "ssh_certificate: { ca: k, principals: [a, b, a] }\n", "twice"},
+        {S "ssh_certificate: { ca: k, principals: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, "
+           "q] }\n",
+         "more than 16"},
+        {M ", minutes: 0 }\n", "minutes"},
+        {M ", minutes: 1441 }\n", "minutes"},
+        {M ", source_address: 192.0.2.1 }\n", "is not a range"},
+        {M ", source_address: 192.0.2.1/24 }\n", "is not a range"},
+        {M ", source_address: [192.0.2.0/24, '2001:db8::1/32'] }\n", "is not a range"},
+        {M ", extensions: permit-all }\n", "an extension is"},
+        {M ", extensions: permit-agent-forwarding }\n", "nothing is forwarded"},
+        {M ", extensions: permit-pty=yes }\n", "an extension is"},
+        {M ", extensions: '@b' }\n", "an extension is"},
+        {M ", extensions: 'a@' }\n", "an extension is"},
+        {M ", extensions: 'a@=b@c' }\n", "an extension is"},
+        {M ", extensions: 'a@b=c d' }\n", "an extension is"},
+        {M ", extensions: [a@b=c, a@b] }\n", "twice"},
+        {S "ssh_key: { key: k }\n  n: { ssh_certificate: { ca: m, principals: a } }\n", ""}};
+    size_t n;
+    struct config *c = good(M ", minutes: 10, source_address: [192.0.2.0/24, '2001:db8::/32'], "
+                              "force_command: 'uptime -p', extensions: [permit-pty, "
+                              "permit-user-rc, login@github.com=alice, a@b] }\n");
+    const struct config_secret *s = config_secrets(c, &n);
+    CU_ASSERT_FATAL(n == 2 && s[1].derived != NULL);
+    CU_ASSERT(s[0].lines && s[0].used && s[1].endpoint == NULL);
+    CU_ASSERT_STRING_EQUAL(s[1].derived->text[SPEC_SOURCE_ADDRESS], "192.0.2.0/24 2001:db8::/32");
+    CU_ASSERT_STRING_EQUAL(s[1].derived->text[SPEC_MINUTES], "10");
+    config_unref(c);
+    c = good(M " }\n");
+    CU_ASSERT_STRING_EQUAL(config_secrets(c, &n)[1].derived->text[SPEC_MINUTES], "5");
+    config_unref(c);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        says(bad[i].text, i + 1 < ARRAY_LEN(bad) ? 5 : 6, bad[i].why);
+#undef M
+}
+
 /* Secrets that are made of others, and keys. */
 static void kinds(void)
 {
-#define S V "secrets:\n  k: { env: K }\n  m:\n    "
     struct config *c = good(S "github_app: { app_id: '1', installation_id: '2', key: k }\n");
     size_t n;
     const struct config_secret *s = config_secrets(c, &n);
@@ -52,6 +102,7 @@ static void kinds(void)
     says(S "signature_key: { key: k, key_id: a }\n", 5, "needs 'algorithm'");
     says(S "signature_key: { key: k, key_id: 'a b', algorithm: ed25519 }\n", 5, "no blank");
     says(S "azure_key: { key: k, account: 'a:b' }\n", 5, "name of a storage account");
+    certificates();
     c = good(S "client_certificate: { certificate: k, key: k }\n");
     s = config_secrets(c, &n);
     CU_ASSERT(s[0].lines && s[1].endpoint == NULL);

@@ -591,6 +591,8 @@ static void test_keys_rate(void)
     scram_keys_free(k);
 }
 
+static const struct derived_whose nobody = {"", ""};
+
 /* A login proves itself no weaker way than its declaration says. */
 static void test_declared(void)
 {
@@ -614,23 +616,25 @@ static void test_declared(void)
         snprintf(json, sizeof json, "%s agent", rows[i].auth);
         CU_ASSERT(slice_eq_str(secret_slice(told), json));
         secret_unref(told);
-        CU_ASSERT_EQUAL(derived_sign(d, S("secret"), SCRAM_SHA_256,
+        CU_ASSERT_EQUAL(derived_sign(d, &nobody, S("secret"), SCRAM_SHA_256,
                                      S(FIRST SERVER ",c=biws,r=" NONCE "SERVER"), &out, &err),
                         0);
         CU_ASSERT_EQUAL(buf_len(&out), SCRAM_SIGNED);
         buf_clear(&out);
-        CU_ASSERT_EQUAL(
-            derived_sign(d, S("secret"), SCRAM_MD5, S("\x01\x02\x03\x04"), &out, &err) == 0,
-            rows[i].md5);
+        CU_ASSERT_EQUAL(derived_sign(d, &nobody, S("secret"), SCRAM_MD5, S("\x01\x02\x03\x04"),
+                                     &out, &err) == 0,
+                        rows[i].md5);
         if (rows[i].md5) /* md5(md5("secret" "agent") in hex, the salt) */
             CU_ASSERT(slice_eq_str(buf_slice(&out), "md578f6f2e5299d91a5ab1c30bf8cae9aec"));
         buf_clear(&out);
-        CU_ASSERT_EQUAL(derived_sign(d, S("secret"), SCRAM_MD5, S("\x01\x02\x03"), &out, &err), -1);
-        CU_ASSERT_EQUAL(derived_sign(d, S("secret"), SCRAM_CLEARTEXT, S(""), &out, &err) == 0,
+        CU_ASSERT_EQUAL(
+            derived_sign(d, &nobody, S("secret"), SCRAM_MD5, S("\x01\x02\x03"), &out, &err), -1);
+        CU_ASSERT_EQUAL(derived_sign(d, &nobody, S("secret"), SCRAM_CLEARTEXT, S(""), &out, &err) ==
+                            0,
                         rows[i].clear);
         CU_ASSERT_EQUAL(buf_len(&out), rows[i].clear ? 6 : 0);
-        CU_ASSERT_EQUAL(derived_sign(d, S("secret"), 0, S("x"), &out, &err), -1);
-        CU_ASSERT_EQUAL(derived_sign(d, S("secret"), 0x0403, S("x"), &out, &err), -1);
+        CU_ASSERT_EQUAL(derived_sign(d, &nobody, S("secret"), 0, S("x"), &out, &err), -1);
+        CU_ASSERT_EQUAL(derived_sign(d, &nobody, S("secret"), 0x0403, S("x"), &out, &err), -1);
         buf_free(&out);
         derived_free(d);
     }

@@ -272,6 +272,29 @@ static void test_wrong(void)
     }
 }
 
+/* What goes with which patterns. */
+static void test_wrong_logins(void)
+{
+    static const struct {
+        const char *rule, *why;
+    } rows[] = {
+        {"{\"allow\":\"ssh://git@github.com/acme/**\",\"with\":{\"bearer\":\"k\"}}",
+         "'with: { ssh_certificate: SECRET }'"},
+        {"{\"allow\":\"ssh://git@github.com/acme/**\",\"with\":{\"ssh_signing_key\":\"k\"}}",
+         "what goes with ssh:// is"},
+        {"{\"allow\":\"github.com\",\"with\":{\"ssh_certificate\":\"k\"}}",
+         "'ssh_certificate' goes with patterns of ssh://"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        struct policy *p = parse(rows[i].rule, &err);
+        if (p || strstr(err.text, rows[i].why) == NULL)
+            fprintf(stderr, "# %s: '%s'\n", rows[i].rule, p ? "taken" : err.text);
+        CU_ASSERT(p == NULL && strstr(err.text, rows[i].why) != NULL);
+        policy_free(p);
+    }
+}
+
 /* What a rule says of references both ends find in the rule that was decided by. */
 static void test_refs(void)
 {
@@ -481,6 +504,7 @@ void tap_suites(void)
     CU_add_test(s, "terminals", test_terminals);
     CU_add_test(s, "schemes are apart", test_schemes);
     CU_add_test(s, "what is no rule", test_wrong);
+    CU_add_test(s, "what goes with no such pattern", test_wrong_logins);
     CU_add_test(s, "references of pushes", test_refs);
     CU_add_test(s, "git's commands", test_git_commands);
     CU_add_test(s, "facts", test_facts);

@@ -50,7 +50,7 @@ int ssh_facts_get(struct slice s, struct ssh_facts *ret)
     ret->verb = (enum ssh_verb)verb;
     if ((ret->verb == SSH_SHELL || ret->verb == SSH_SFTP) && ret->text[0])
         return -1;
-    if (ret->verb == SSH_SFTP && ret->term[0])
+    if ((ret->verb == SSH_SFTP || ret->verb == SSH_FORWARD) && ret->term[0])
         return -1;
     return ssh_window_get(s, &ret->columns, &ret->rows);
 }
@@ -181,7 +181,11 @@ void ssh_facts_record(const struct ssh_facts *f, struct record *r)
 {
     record_put_str(r, RF_USER, f->user);
     record_put_str(r, RF_METHOD, ssh_verb_name(f->verb));
-    record_put_str(r, f->verb == SSH_EXEC ? RF_COMMAND : RF_PATH, f->text);
+    record_put_str(r,
+                   f->verb == SSH_EXEC      ? RF_COMMAND
+                   : f->verb == SSH_FORWARD ? RF_TARGET
+                                            : RF_PATH,
+                   f->text);
     for (size_t i = 0; i < ARRAY_LEN(gits) && f->verb >= SSH_ARCHIVE; i++)
         if (gits[i].verb == f->verb)
             record_put(r, RF_COMMAND,

@@ -75,6 +75,8 @@ struct ssh_request {
     bool push_passes;
     struct sftp_session *sftp; /* of the subsystem sftp, once the server runs it */
     bool aside, in_end, in_end_sent, out_end, status_sent;
+    bool left,
+        far_closed; /* of a forward: its client has gone, having said all; the server closed */
     bool has_status;
     struct ssh_status status;
     LIST_ENTRY(ssh_request) link;

@@ -116,9 +116,22 @@ static void on_writable(void *arg)
         ssh_pump_soon(q->pump);
 }
 
+static bool is_forward(const struct ssh_request *q)
+{
+    return q->facts.verb == SSH_FORWARD;
+}
+
+/* A client of a forward may go once it has said all, as one of any connection. */
 static void on_closed(void *arg)
 {
-    ssh_request_refuse(arg, "client_gone", "");
+    struct ssh_request *q = arg;
+    if (!is_forward(q) || !q->in_end) {
+        ssh_request_refuse(q, "client_gone", "");
+        return;
+    }
+    q->left = true;
+    if (q->pump)
+        ssh_pump_soon(q->pump);
 }
 
 const struct broker_stream_ops ssh_carry_ops = {
@@ -166,8 +179,10 @@ static bool carry_down(struct ssh_request *q)
             return false;
         if (buf_len(&q->out) == 0 && !fill(q, 0, room) && !fill(q, 1, room))
             return true;
-        if (broker_stream_send(q->stream, q->aside ? BROKER_ASIDE : BROKER_DATA,
-                               buf_slice(&q->out)) <= 0)
+        if (is_forward(q) && (q->left || q->aside))
+            buf_clear(&q->out); /* nobody reads it; or it belongs to no connection */
+        else if (broker_stream_send(q->stream, q->aside ? BROKER_ASIDE : BROKER_DATA,
+                                    buf_slice(&q->out)) <= 0)
             return false;
         buf_clear(&q->out);
     }
@@ -183,6 +198,17 @@ static bool say_end(struct ssh_request *q)
     return q->status_sent && broker_stream_send(q->stream, BROKER_END, SLICE("")) > 0;
 }
 
+/* Each end of a forward may end alone; once both have, it is closed, and over when the server has
+ * closed it, too. */
+static bool forward_over(struct ssh_request *q)
+{
+    if (!q->out_end && ssh_channel_is_eof(q->channel))
+        q->out_end = q->left || broker_stream_send(q->stream, BROKER_END, SLICE("")) > 0;
+    if ((q->out_end || q->left) && q->in_end_sent)
+        ssh_channel_close(q->channel);
+    return q->far_closed && (q->out_end || q->left);
+}
+
 bool ssh_carry(struct ssh_request *q)
 {
     if (q->sftp)
@@ -191,6 +217,8 @@ bool ssh_carry(struct ssh_request *q)
         carry_up(q);
     if (q->sftp ? !sftp_session_down(q->sftp) : !carry_down(q))
         return false;
+    if (is_forward(q))
+        return forward_over(q);
     bool over =
         ssh_channel_is_closed(q->channel) || (ssh_channel_is_eof(q->channel) && q->has_status);
     return over && say_end(q);

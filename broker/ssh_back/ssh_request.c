@@ -109,7 +109,7 @@ static int show(void *arg, const char **verb, struct buf *path)
     const struct ssh_request *q = arg;
     const struct ssh_facts *f = &q->facts;
     *verb = ssh_verb_name(f->verb);
-    if (f->verb == SSH_EXEC)
+    if (f->verb == SSH_EXEC || f->verb == SSH_FORWARD)
         return buf_printf(path, "/%s: %s", f->user, f->text);
     return buf_printf(path, "/%s%s%s", f->user, f->text[0] == '~' ? "/" : "", f->text);
 }
@@ -163,6 +163,21 @@ static void on_exit_signal(ssh_session session UNUSED, ssh_channel channel UNUSE
     snprintf(q->status.signal, sizeof q->status.signal, "%s", name);
 }
 
+static void on_close(ssh_session session UNUSED, ssh_channel channel UNUSED, void *arg)
+{
+    struct ssh_request *q = arg;
+    q->far_closed = true;
+}
+
+/* The server is told a host and a port that were decided; who asks is nobody's address. */
+static int open_forward(const struct ssh_request *q)
+{
+    struct authority at;
+    return ssh_target_read(slice_str(q->facts.text), &at) < 0
+               ? SSH_ERROR
+               : ssh_channel_open_forward(q->channel, at.host, at.port, "127.0.0.1", 0);
+}
+
 static int open_channel(struct ssh_request *q)
 {
     if (q->channel == NULL) {
@@ -170,12 +185,13 @@ static int open_channel(struct ssh_request *q)
         q->callbacks =
             (struct ssh_channel_callbacks_struct){.userdata = q,
                                                   .channel_exit_status_function = on_exit_status,
-                                                  .channel_exit_signal_function = on_exit_signal};
+                                                  .channel_exit_signal_function = on_exit_signal,
+                                                  .channel_close_function = on_close};
         ssh_callbacks_init(&q->callbacks);
         if (q->channel == NULL || ssh_set_channel_callbacks(q->channel, &q->callbacks) != SSH_OK)
             return SSH_ERROR;
     }
-    return ssh_channel_open_session(q->channel);
+    return q->facts.verb == SSH_FORWARD ? open_forward(q) : ssh_channel_open_session(q->channel);
 }
 
 static int ask_terminal(struct ssh_request *q)
@@ -197,6 +213,8 @@ static int ask_terminal(struct ssh_request *q)
 static int ask_command(struct ssh_request *q)
 {
     struct buf line;
+    if (q->facts.verb == SSH_FORWARD)
+        return SSH_OK; /* it is asked for by its being opened */
     if (q->facts.verb == SSH_SHELL)
         return ssh_channel_request_shell(q->channel);
     if (q->facts.verb == SSH_SFTP)
@@ -214,7 +232,8 @@ static int step(int r, const struct ssh_request *q, const char **code, const cha
 {
     if (r == SSH_OK || r == SSH_AGAIN)
         return r == SSH_OK;
-    *code = "upstream_ssh";
+    *code = q->facts.verb == SSH_FORWARD && q->state == REQUEST_OPENING ? "ssh_target_refused"
+                                                                        : "upstream_ssh";
     *text = ssh_get_error(q->session);
     return -1;
 }
@@ -272,7 +291,7 @@ void ssh_request_turn(void *request, bool late)
         ssh_request_refuse(q, "upstream_sftp", failed);
         return;
     }
-    if (over && (alive || q->has_status)) {
+    if (over && (alive || q->has_status || q->facts.verb == SSH_FORWARD)) {
         back_request_end(&q->request, RECORD_COMPLETED, "ok", q->address, "");
         request_free(q, "ok");
         return;

@@ -19,7 +19,7 @@ void ssh_refuse_other(struct ssh_connection *c, const char *code, const char *wh
     front_denied(c->of->front, &r, &c->at, code);
 }
 
-static const char *words_of(const char *code)
+const char *ssh_channel_words(const char *code)
 {
     static const struct {
         const char *code, *words;
@@ -32,6 +32,9 @@ static const char *words_of(const char *code)
         {"ssh_path", "this is not a repository's path in its plain form"},
         {"path_ambiguous", "this is not a repository's path in its plain form"},
         {"ssh_command", "this command cannot be read"},
+        {"ssh_forwarding", "the policy lets this server connect to nowhere"},
+        {"ssh_target", "the policy lets this server connect to other places, not to this one"},
+        {"ssh_target_form", "this is not a host and a port in their plain form"},
         {"ref", "the policy does not allow this change of a reference"},
         {"broker_gone", "the broker is being started again; try once more"},
     };
@@ -44,6 +47,10 @@ static const char *words_of(const char *code)
 void ssh_channel_say(struct ssh_channel_of *h, const char *code, const char *words, uint32_t status)
 {
     char text[600];
+    if (ssh_forward_is(h)) {
+        ssh_forward_over(h, code, words);
+        return;
+    }
     int n = snprintf(text, sizeof text, "durward: %s: %s\n", words, code);
     buf_clear(&h->out);
     h->aside = true;
@@ -57,23 +64,29 @@ void ssh_channel_say(struct ssh_channel_of *h, const char *code, const char *wor
     h->stream = NULL;
 }
 
-void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct rule *rule,
-                      const char *detail)
+void ssh_facts_note(struct ssh_connection *c, const struct ssh_facts *f, const char *code,
+                    const struct rule *rule, const char *detail)
 {
     struct record r;
     record_init(&r, RECORD_DENIED, 0);
-    ssh_facts_record(&h->facts, &r);
+    ssh_facts_record(f, &r);
     if (rule)
         record_put_str(&r, RF_RULE, rule->text);
     record_put_str(&r, RF_DETAIL, detail);
-    front_denied(h->connection->of->front, &r, &h->connection->at, code);
+    front_denied(c->of->front, &r, &c->at, code);
+}
+
+void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct rule *rule,
+                      const char *detail)
+{
+    ssh_facts_note(h->connection, &h->facts, code, rule, detail);
 }
 
 static void deny(struct ssh_channel_of *h, const char *code, const struct rule *rule)
 {
     char words[200];
     ssh_channel_note(h, code, rule, "");
-    snprintf(words, sizeof words, "denied: %s", words_of(code));
+    snprintf(words, sizeof words, "denied: %s", ssh_channel_words(code));
     ssh_channel_say(h, code, words, REFUSED_STATUS);
 }
 
@@ -94,7 +107,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
     case BROKER_ASIDE:
         if (h->sftp)
             return type == BROKER_DATA ? ssh_sftp_down(h, s) : -1;
-        h->aside = type == BROKER_ASIDE;
+        h->aside = type == BROKER_ASIDE && !ssh_forward_is(h);
         if (buf_len(&h->out) > 0 || buf_append_slice(&h->out, s) < 0)
             return -1;
         broker_stream_pause(h->stream, true); /* until that is with the client */
@@ -112,7 +125,9 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
         ssh_channel_say(h, s.p, s.p + nul + 1, LOST_STATUS);
         break;
     case BROKER_END:
-        h->state = CHANNEL_ENDED;
+        h->down_end = true;
+        if (!ssh_forward_is(h))
+            h->state = CHANNEL_ENDED;
         break;
     default:
         return -1;
@@ -134,6 +149,12 @@ static void on_closed(void *arg)
     h->stream = NULL;
     if (ssh_push_refused(h))
         return;
+    if (ssh_forward_is(h)) {
+        ssh_forward_over(h, h->down_end || h->state == CHANNEL_ENDED ? NULL : "broker_gone",
+                         "the connection to the server was lost");
+        ssh_pump_soon(h->connection->pump);
+        return;
+    }
     if (!h->has_status && buf_len(&h->out) == 0)
         ssh_channel_say(h, "broker_gone", "the connection to the server was lost", LOST_STATUS);
     if (!h->has_status) {
@@ -144,7 +165,7 @@ static void on_closed(void *arg)
     ssh_pump_soon(h->connection->pump);
 }
 
-static const struct broker_stream_ops stream_ops = {
+const struct broker_stream_ops ssh_channel_stream_ops = {
     .packet = on_packet, .writable = on_writable, .closed = on_closed};
 
 /* ---- what is asked ---- */
@@ -213,7 +234,7 @@ static void ask(struct ssh_channel_of *h)
     if (ssh_push_begin(h, d.rule) == 0 && ssh_sftp_begin(h, d.rule, old ? &scp : NULL) == 0 &&
         ssh_facts_put(&h->facts, &facts) == 0)
         h->stream = front_open(h->connection->of->front, &h->connection->at, buf_slice(&facts),
-                               &stream_ops, h);
+                               &ssh_channel_stream_ops, h);
     buf_free(&facts);
     if (h->stream == NULL)
         deny(h, "broker_gone", d.rule);
@@ -317,7 +338,9 @@ static void on_agent(ssh_session session UNUSED, ssh_channel channel UNUSED, voi
 static void on_close(ssh_session session UNUSED, ssh_channel channel UNUSED, void *arg)
 {
     struct ssh_channel_of *h = arg;
-    h->state = CHANNEL_CLOSED;
+    h->leaving = ssh_forward_is(h) && h->state == CHANNEL_RUNNING;
+    if (!h->leaving)
+        h->state = CHANNEL_CLOSED;
 }
 
 ssh_channel ssh_channel_new_of(struct ssh_connection *c)
@@ -428,7 +451,9 @@ static void carry_down(struct ssh_channel_of *h)
 
 static void finish(struct ssh_channel_of *h)
 {
-    if (h->status.signalled)
+    if (ssh_forward_is(h))
+        ; /* it has no status */
+    else if (h->status.signalled)
         ssh_channel_request_send_exit_signal(h->channel, h->status.signal, 0, "", "");
     else
         ssh_channel_request_send_exit_status(h->channel, (int)h->status.status);
@@ -447,6 +472,8 @@ void ssh_channel_turn(struct ssh_channel_of *h)
         carry_down(h);
     if (h->sftp && h->state == CHANNEL_RUNNING)
         ssh_sftp_again(h);
+    if (ssh_forward_is(h))
+        ssh_forward_turn(h);
     if (h->state == CHANNEL_ENDED && buf_len(&h->out) == 0)
         finish(h);
 }

@@ -78,15 +78,16 @@ static const char *name_of(ssh_message m)
     if (type == SSH_REQUEST_GLOBAL)
         return "forwarding of a port back";
     if (type == SSH_REQUEST_CHANNEL_OPEN)
-        return sub == SSH_CHANNEL_DIRECT_TCPIP ? "forwarding of a port"
-               : sub == SSH_CHANNEL_SESSION    ? NULL
-                                               : "a channel of another kind";
+        return sub == SSH_CHANNEL_SESSION ? NULL : "a channel of another kind";
     return type == SSH_REQUEST_CHANNEL && sub == SSH_CHANNEL_REQUEST_X11 ? "forwarding of X11"
                                                                          : NULL;
 }
 
 static int on_message(ssh_session session UNUSED, ssh_message m, void *arg)
 {
+    if (ssh_message_type(m) == SSH_REQUEST_CHANNEL_OPEN &&
+        ssh_message_subtype(m) == SSH_CHANNEL_DIRECT_TCPIP)
+        return ssh_forward_open(arg, m) < 0;
     const char *what = name_of(m);
     if (what)
         ssh_refuse_other(arg, "ssh_forwarding", what);
@@ -118,6 +119,10 @@ static void on_turn(void *arg, bool late)
     int r = late ? -1 : ssh_pump_run(c->pump);
     if (r == 0 && !c->exchanged)
         r = exchange(c);
+    if (r == 0 && c->why[0]) { /* before a channel ends for that */
+        (void)ssh_send_debug(c->session, c->why, 1);
+        c->why[0] = 0;
+    }
     for (h = TAILQ_FIRST(&c->channels); h; h = next) {
         next = TAILQ_NEXT(h, link);
         if (r == 0)

@@ -38,7 +38,7 @@ struct ssh_front {
     LIST_HEAD(, ssh_agent_client) agent_clients;
 };
 
-/* One `session` channel: asked for one thing, once. */
+/* One `session` channel, asked for one thing, once; or a forward, asked for as it is opened. */
 enum channel_state {
     CHANNEL_OPEN = 0, /* nothing is asked yet */
     CHANNEL_ASKED,
@@ -68,6 +68,8 @@ struct ssh_channel_of {
     struct buf out; /* of the back, for the client: one packet at most */
     bool aside;     /* that is standard error's */
     bool eof_sent, has_status;
+    bool down_end, down_end_sent; /* of a forward: the server's end has said all, */
+    bool leaving;                 /* and its client closed it, having said all */
     struct ssh_status status;
     struct policy *policy;    /* whose rule its push is held against; a reference */
     const struct rule *rule;  /* that one */
@@ -88,7 +90,8 @@ struct ssh_connection {
     char user[SSH_USER_MAX + 1];
     bool exchanged; /* keys */
     size_t n_channels;
-    TAILQ_HEAD(, ssh_channel_of) channels;
+    char why[300]; /* something was refused or ended; the client is told in a turn; "": nothing */
+    TAILQ_HEAD(ssh_channels, ssh_channel_of) channels;
     LIST_ENTRY(ssh_connection) link;
 };
 
@@ -106,9 +109,20 @@ void ssh_channel_drop(struct ssh_channel_of *h);
 /* To the client's standard error, and the end. */
 void ssh_channel_say(struct ssh_channel_of *h, const char *code, const char *words,
                      uint32_t status);
+extern const struct broker_stream_ops ssh_channel_stream_ops;
+const char *ssh_channel_words(const char *code); /* of a refusal */
 /* On record as refused. */
+void ssh_facts_note(struct ssh_connection *c, const struct ssh_facts *f, const char *code,
+                    const struct rule *rule, const char *detail);
 void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct rule *rule,
                       const char *detail);
+
+/* ssh_forward.c: a channel by which the server connects to somewhere. 0: it is open; -1: it is
+ * refused, which libssh says. */
+int ssh_forward_open(struct ssh_connection *c, ssh_message m);
+bool ssh_forward_is(const struct ssh_channel_of *h);
+void ssh_forward_over(struct ssh_channel_of *h, const char *code, const char *words);
+void ssh_forward_turn(struct ssh_channel_of *h);
 
 /* ssh_push.c: a push whose rule has `refs`. 0, or -1: memory is out. */
 int ssh_push_begin(struct ssh_channel_of *h, const struct rule *rule);

@@ -44,6 +44,9 @@ const struct key rule_keys[] = {
     RULE_KEY("file_megabytes", UINT(1, 1000000), "allow of `ssh://`", "any number",
              "how much of one file may be read or written over SFTP, 1 to 1000000 (of 1000000 "
              "bytes)"),
+    RULE_KEY("forward", AS(strings), "allow of `ssh://`", "none",
+             "list or one of targets that the server may connect to for the sandbox, at most 64: "
+             "`db.internal:5432`, `.internal:443`, `10.0.0.0/8:22`, `[fd00::1]:*`. See *SSH*"),
     RULE_KEY("host_keys", AS(strings), "allow of `ssh://`",
              "those that github.com, gitlab.com and bitbucket.org publish",
              "list or one of the server's public keys, `TYPE BASE64`, at most 16. A server that "

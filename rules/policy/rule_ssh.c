@@ -163,6 +163,36 @@ static int read_files(struct arena *a, const struct node *rule, struct ssh_files
     return 0;
 }
 
+/* ---- targets ---- */
+
+static int check_target(const struct node *item, const char *text, struct err *err)
+{
+    struct ssh_target t;
+    if (strlen(text) >= SSH_TARGET_TEXT_MAX || ssh_target_parse(slice_str(text), &t) < 0)
+        return node_fail(item, err,
+                         "'%.100s' is not a target as 'db.internal:5432', '.internal:443', "
+                         "'10.0.0.0/8:22' or '[fd00::1]:*'",
+                         text);
+    if (t.subdomains && pattern_public_suffix(t.host.host))
+        return node_fail(item, err, "'%.100s': anyone can get a name under '%s'; name the hosts",
+                         text, t.host.host);
+    return 0;
+}
+
+static int read_targets(struct arena *a, const struct node *rule, struct ssh_terms *t,
+                        struct err *err)
+{
+    const char *const *texts = NULL;
+    if (rule_broker_patterns(a, rule, "forward", SSH_TARGETS_MAX, check_target, &texts,
+                             &t->n_targets, err) < 0)
+        return -1;
+    struct ssh_target *list = arena_zalloc(a, t->n_targets + 1, sizeof *list);
+    for (size_t i = 0; i < t->n_targets; i++)
+        (void)ssh_target_parse(slice_str(texts[i]), &list[i]); /* it was read once */
+    t->targets = list;
+    return 0;
+}
+
 /* ---- patterns ---- */
 
 static int add(struct rule_broker_reading *r, const struct node *n, const char *text,
@@ -214,16 +244,18 @@ static int read_pattern(struct rule_broker_reading *r, const struct node *n, con
     if (deny && *path == 0)
         return add(r, n, text, host, user, user.n ? "/**" : "", "", METHODS_ANY, err);
     if (r->runs && *path)
-        return node_fail(n, err,
-                         "'%.200s': 'commands', 'shell' and files are a user's, whatever the path; "
-                         "leave it out, and give repositories a rule of their own",
-                         text);
+        return node_fail(
+            n, err,
+            "'%.200s': 'commands', 'shell', files and 'forward' are a user's, whatever "
+            "the path; leave it out, and give repositories a rule of their own",
+            text);
     if (r->runs)
         return add(r, n, text, host, user, "", "", r->runs, err);
     if (*path == 0)
         return node_fail(n, err,
                          "'%.200s': say what is allowed there: a path (ssh://USER@HOST/OWNER/**) "
-                         "for git, 'commands', 'shell: true', or 'read_files' and 'write_files'",
+                         "for git, 'commands', 'shell: true', 'read_files' and 'write_files', or "
+                         "'forward'",
                          text);
     return add_repository(r, n, text, host, user, path, err);
 }
@@ -236,6 +268,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
     r->entry->rule.ssh = r->terms = t;
     if (read_commands(r->arena, r->rule, t, err) < 0 ||
         read_files(r->arena, r->rule, &t->files, err) < 0 ||
+        read_targets(r->arena, r->rule, t, err) < 0 ||
         node_key_bool(r->rule, "shell", &t->shell, err) < 0 ||
         node_key_bool(r->rule, "terminal", &t->terminal, err) < 0 ||
         node_key_word(r->rule, rule_keys, "access", &word, err) < 0)
@@ -245,12 +278,13 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
         r->verbs |= verb_bit(SLICE("push"));
     r->runs = (t->n_commands || t->shell ? verb_bit(SLICE("exec")) : 0) |
               (t->shell ? verb_bit(SLICE("shell")) : 0) |
-              (has_files(&t->files) ? verb_bit(SLICE("sftp")) : 0);
+              (has_files(&t->files) ? verb_bit(SLICE("sftp")) : 0) |
+              (t->n_targets ? verb_bit(SLICE("connect")) : 0);
     if (t->n_commands == 0 && node_get(r->rule, "terminal", &n))
         return node_fail(&n, err, "'terminal' is about 'commands'; a shell has one");
     t->terminal = t->terminal || t->shell;
     if (r->runs && node_get(r->rule, "access", &n))
-        return node_fail(&n, err, "'access' is about repositories, not about commands or files");
+        return node_fail(&n, err, "'access' is about repositories alone");
     if (node_get(r->rule, "refs", &n) && (r->runs || !(r->verbs & verb_bit(SLICE("push")))))
         return node_fail(&n, err, "'refs' narrows pushes; %s",
                          r->runs ? "commands and shells have none" : "this rule fetches");
@@ -262,9 +296,9 @@ static int read_server(struct rule_broker_reading *r, struct err *err)
     return rule_refs_read(r->arena, r->rule, r->entry, err) < 0 ? -1 : read_host_keys(r, err);
 }
 
-static const char *const keys[] = {"commands",     "shell",        "terminal",
-                                   "host_keys",    "read_files",   "write_files",
-                                   "remove_files", "hidden_files", "file_megabytes"};
+static const char *const keys[] = {"commands",       "shell",       "terminal",     "host_keys",
+                                   "read_files",     "write_files", "remove_files", "hidden_files",
+                                   "file_megabytes", "forward"};
 
 static const struct rule_broker_with others[] = {
     {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE},

@@ -35,7 +35,7 @@ size_t ssh_known_host(const char *host, const struct ssh_host_key **ret)
 const char *ssh_verb_name(enum ssh_verb v)
 {
     static const char *const names[SSH_VERBS] = {"",     "fetch", "push",  "exec", "shell",
-                                                 "sftp", "fetch", "fetch", "push"};
+                                                 "sftp", "fetch", "fetch", "push", "connect"};
     return (unsigned)v < SSH_VERBS ? names[v] : "";
 }
 
@@ -106,6 +106,17 @@ static bool any_matches(const struct ssh_terms *t, struct slice command)
     return false;
 }
 
+static bool is_target(const struct ssh_terms *t, struct slice text)
+{
+    struct authority at;
+    if (ssh_target_read(text, &at) < 0)
+        return false;
+    for (size_t i = 0; i < t->n_targets; i++)
+        if (ssh_target_matches(&t->targets[i], &at))
+            return true;
+    return false;
+}
+
 /* ---- the engine's path ---- */
 
 enum { PATH_MAX_ENGINE = 2 + SSH_USER_MAX + 1 + 3 * SSH_TEXT_MAX };
@@ -152,7 +163,7 @@ static bool repository_ok(struct slice path)
 
 static bool is_repository(enum ssh_verb v)
 {
-    return v == SSH_FETCH || v == SSH_PUSH || v >= SSH_ARCHIVE;
+    return v == SSH_FETCH || v == SSH_PUSH || (v >= SSH_ARCHIVE && v <= SSH_LFS_PUSH);
 }
 
 void policy_ssh_decide(const struct policy *p, const struct authority *a,
@@ -178,6 +189,8 @@ void policy_ssh_decide(const struct policy *p, const struct authority *a,
         .path = {path, n},
     };
     policy_decide(p, &r, ret);
+    if (asked->verb == SSH_FORWARD && strcmp(ret->code, "method") == 0)
+        ret->code = "ssh_forwarding";
     if (ret->verdict == VERDICT_DENY)
         return;
     if (ret->rule->ssh == NULL || ret->rule->ssh->signs || ret->rule->credential == NULL)
@@ -185,6 +198,8 @@ void policy_ssh_decide(const struct policy *p, const struct authority *a,
     else if (asked->verb == SSH_EXEC && !ret->rule->ssh->shell &&
              !any_matches(ret->rule->ssh, asked->text))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "command", false};
+    else if (asked->verb == SSH_FORWARD && !is_target(ret->rule->ssh, asked->text))
+        *ret = (struct decision){VERDICT_DENY, ret->rule, "ssh_target", false};
     else if (asked->terminal && asked->verb != SSH_SHELL && !ret->rule->ssh->terminal)
         *ret = (struct decision){VERDICT_DENY, ret->rule, "ssh_terminal", false};
 }

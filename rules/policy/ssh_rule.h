@@ -8,9 +8,10 @@
 
 #include "policy.h"
 #include "ssh_files.h"
+#include "ssh_target.h"
 
-/* The last three are git's, too: `git archive --remote`, and git-lfs' objects each way. To the
- * rules the first two are fetches, the last is a push. */
+/* Behind sftp three are git's, too: `git archive --remote`, and git-lfs' objects each way. To the
+ * rules the first two are fetches, the last is a push. A forward is "connect" to them. */
 enum ssh_verb {
     SSH_FETCH = 1,
     SSH_PUSH,
@@ -20,6 +21,7 @@ enum ssh_verb {
     SSH_ARCHIVE,
     SSH_LFS_FETCH,
     SSH_LFS_PUSH,
+    SSH_FORWARD, /* the server makes a connection, of which we carry the bytes */
     SSH_VERBS
 };
 
@@ -51,15 +53,17 @@ struct ssh_terms {
     bool terminal;                   /* a command may have one */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;
-    struct ssh_files files; /* over SFTP */
-    bool signs;             /* of ssh-agent://; then there is nothing of the above */
+    struct ssh_files files;           /* over SFTP */
+    const struct ssh_target *targets; /* that it may connect to */
+    size_t n_targets;
+    bool signs; /* of ssh-agent://; then there is nothing of the above */
 };
 
 struct ssh_asked {
     struct slice user;
     enum ssh_verb verb;
     struct slice text; /* of git: the repository, "/acme/app.git" or "~/app"; exec: the
-                        * command; shell, sftp: "" */
+                        * command; shell, sftp: ""; forward: "db.internal:5432" */
     bool terminal;     /* on one: pagers and editors give a shell there */
 };
 
@@ -72,7 +76,8 @@ size_t ssh_known_host(const char *host, const struct ssh_host_key **ret);
  * begins no word, quoted or not, with "-"; ".." matches only where the pattern has it. */
 bool ssh_command_matches(const char *pattern, struct slice command);
 /* Codes beside the engine's: "command" where no pattern matches it, "ssh_user", "ssh_path",
- * "ssh_terminal" where there may be none. Which files of sftp: ssh_files.h. */
+ * "ssh_terminal" where there may be none, "ssh_forwarding" where no rule of that user's has
+ * targets, "ssh_target" where it has others. Which files of sftp: ssh_files.h. */
 void policy_ssh_decide(const struct policy *p, const struct authority *a,
                        const struct ssh_asked *asked, struct decision *ret);
 /* May the agent at SSH_AGENT_HOST sign in this namespace? The engine's codes, and

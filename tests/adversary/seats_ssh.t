@@ -17,7 +17,7 @@ from harness.nginx import git_env  # noqa: E402
 from harness.wire import message, text, u8, u32  # noqa: E402
 
 HOST, CLOSED, SILENT = "git.example.com", "closed.example.com", "silent.example.com"
-FETCH, PUSH, EXEC, SHELL, SFTP, ARCHIVE, LFS_FETCH, LFS_PUSH = 1, 2, 3, 4, 5, 6, 7, 8  # enum ssh_verb
+FETCH, PUSH, EXEC, SHELL, SFTP, ARCHIVE, LFS_FETCH, LFS_PUSH, FORWARD = 1, 2, 3, 4, 5, 6, 7, 8, 9  # enum ssh_verb
 SSH = 3                                # enum scheme
 AGENT = "gate.durward.internal"
 
@@ -56,7 +56,7 @@ class Bed:
         os.symlink("../closed", self.files + "/up/outside")
         os.symlink("../up/mine", self.files + "/closed/in")
         d.policy("coder", [dict(more, allow=at, commands=["echo hello", "show *"], read_files=[self.files + "/read/**", self.files + "/up/**"],
-                                write_files=self.files + "/up/**", remove_files=self.files + "/up/**", file_megabytes=1),
+                                write_files=self.files + "/up/**", remove_files=self.files + "/up/**", file_megabytes=1, forward=["db.internal:5432", "127.0.0.1:9"]),
                            dict(more, allow=at + os.path.dirname(self.repo) + "/**"),
                            dict(more, allow=at + os.path.dirname(self.readable) + "/**", access="read-only"),
                            {"allow": "web.example.com", "with": {"bearer": "word"}}])
@@ -109,6 +109,11 @@ def front(t, bed):
         ("a path with a shell's signs", "ssh_path", facts(user, FETCH, good + "/$(id)"), {}),
         ("a repository's inside", "ssh_path", facts(user, FETCH, good + "/.git"), {}),
         ("a shell", "method", facts(user, SHELL, ""), {}),
+        ("a connection to a target of no rule", "ssh_target", facts(user, FORWARD, "db.internal:5433"), {}),
+        ("a connection to a target in capitals", "ssh_target", facts(user, FORWARD, "DB.internal:5432"), {}),
+        ("a connection to an address in another form", "ssh_target", facts(user, FORWARD, "127.1:9"), {}),
+        ("a connection to no target", "ssh_target", facts(user, FORWARD, ""), {}),
+        ("a connection for another user", "no_rule", facts("nobody2", FORWARD, "db.internal:5432"), {}),
         ("an archive of a repository of no rule", "no_rule", facts(user, ARCHIVE, "/closed/app"), {}),
         ("an archive of a repository's inside", "ssh_path", facts(user, ARCHIVE, good + "/.git"), {}),
         ("large objects of a repository of no rule", "no_rule", facts(user, LFS_FETCH, "/closed/app"), {}),
@@ -119,7 +124,7 @@ def front(t, bed):
         ("another port", "no_rule", facts(user, FETCH, good), {"port": bed.server.port})))
     whole = facts(user, FETCH, good)
     f.lies(rows, (("facts that are cut", whole[:-1]), ("facts with more behind them", whole + b"x"),
-                  ("a verb that there is not", facts(user, 9, good)), ("a shell with a command", facts(user, SHELL, "id")),
+                  ("a verb that there is not", facts(user, 10, good)), ("a connection with a terminal", facts(user, FORWARD, "127.0.0.1:9", term="xterm")), ("a shell with a command", facts(user, SHELL, "id")),
                   ("a zero byte in a command", facts(user, EXEC, "echo hello\0; id")),
                   ("a terminal's name that is none", facts(user, EXEC, "echo hello", term="x;id")),
                   ("a version of git's protocol that there is not", facts(user, FETCH, good, git=9))))

@@ -412,6 +412,10 @@ static void test_facts(void)
     f.verb = SSH_SHELL; /* with a text: no front says so */
     buf_clear(&b);
     CU_ASSERT(ssh_facts_put(&f, &b) == 0 && ssh_facts_get(buf_slice(&b), &back) < 0);
+    f.verb = SSH_FORWARD; /* nor of one with a terminal */
+    buf_clear(&b);
+    CU_ASSERT(ssh_facts_put(&f, &b) == 0 && ssh_facts_get(buf_slice(&b), &back) < 0);
+    f.verb = SSH_SHELL;
     f.text[0] = 0;
     f.term[0] = ';';
     buf_clear(&b);
@@ -495,6 +499,154 @@ static void test_wrong_signatures(void)
     }
 }
 
+/* What the server may connect to: each name and address in its one form. */
+static void test_targets(void)
+{
+    static const struct {
+        const char *target, *code;
+    } rows[] = {
+        {"db.internal:5432", "ok"},
+        {"db.internal:5433", "ssh_target"},
+        {"x.db.internal:5432", "ssh_target"},
+        {"a.apps.internal:443", "ok"},
+        {"a.b.apps.internal:443", "ok"},
+        {"apps.internal:443", "ssh_target"},
+        {"aapps.internal:443", "ssh_target"},
+        {".apps.internal:443", "ssh_target"},
+        {"10.1.2.3:22", "ok"},
+        {"11.1.2.3:22", "ssh_target"},
+        {"10.1.2.3:23", "ssh_target"},
+        {"[fd00::1]:22", "ok"},
+        {"[fe00::1]:22", "ssh_target"},
+        {"[2001:db8::5]:1", "ok"},
+        {"[2001:db8::5]:65535", "ok"},
+        {"[2001:db8::6]:1", "ssh_target"},
+        {"192.0.2.7:80", "ok"},
+        {"10.1.2.3.internal:22", "ssh_target"},
+        {"DB.internal:5432", "ssh_target"},
+        {"db.internal.:5432", "ssh_target"},
+        {"db.internal:05432", "ssh_target"},
+        {"db.internal", "ssh_target"},
+        {"db.internal:0", "ssh_target"},
+        {"db.internal:65536", "ssh_target"},
+        {"10.1.515:22", "ssh_target"},
+        {"0x0a.1.2.3:22", "ssh_target"},
+        {"[FD00::1]:22", "ssh_target"},
+        {"[::ffff:10.1.2.3]:22", "ssh_target"},
+        {"fd00::1:22", "ssh_target"},
+        {"", "ssh_target"},
+    };
+    struct policy *p = good("{\"allow\":\"ssh://ops@github.com\",\"forward\":[\"db.internal:5432\","
+                            "\".apps.internal:443\",\"10.0.0.0/8:22\",\"[fd00::/8]:22\","
+                            "\"[2001:DB8::5]:*\",\"192.0.2.7:80\"]," WITH "},"
+                            "{\"allow\":\"ssh://dev@github.com\",\"commands\":\"id\"," WITH "},"
+                            "{\"deny\":\"ssh://no@github.com\"}");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *code = decide(p, "github.com", "ops", SSH_FORWARD, rows[i].target);
+        if (strcmp(code, rows[i].code) != 0)
+            fprintf(stderr, "# %s: %s\n", rows[i].target, code);
+        CU_ASSERT_STRING_EQUAL(code, rows[i].code);
+    }
+    const char *const one = "db.internal:5432";
+    CU_ASSERT_STRING_EQUAL(decide(p, "github.com", "dev", SSH_FORWARD, one), "ssh_forwarding");
+    CU_ASSERT_STRING_EQUAL(decide(p, "github.com", "no", SSH_FORWARD, one), "denied_by_rule");
+    CU_ASSERT_STRING_EQUAL(decide(p, "github.com", "git", SSH_FORWARD, one), "no_rule");
+    CU_ASSERT_STRING_EQUAL(decide(p, "gitlab.com", "ops", SSH_FORWARD, one), "no_rule");
+    CU_ASSERT_STRING_EQUAL(decide(p, "github.com", "ops", SSH_EXEC, "id"), "method");
+    CU_ASSERT_STRING_EQUAL(decide(p, "github.com", "ops", SSH_SHELL, ""), "method");
+    policy_free(p);
+}
+
+/* As a client names it: case and one dot at the end are folded, what two parsers read differently
+ * is none. */
+static void test_asked(void)
+{
+    static const struct {
+        const char *host;
+        unsigned port;
+        const char *is; /* NULL: refused */
+    } rows[] = {
+        {"DB.Internal", 5432, "db.internal:5432"},
+        {"db.internal.", 5432, "db.internal:5432"},
+        {"localhost", 1, "localhost:1"},
+        {"10.1.2.3", 65535, "10.1.2.3:65535"},
+        {"FD00:0::1", 22, "[fd00::1]:22"},
+        {"::1", 22, "[::1]:22"},
+        {"[::1]", 22, NULL},
+        {"[db.internal]", 22, NULL},
+        {"db.internal", 0, NULL},
+        {"db.internal", 65536, NULL},
+        {"", 22, NULL},
+        {"db.internal..", 22, NULL},
+        {".db.internal", 22, NULL},
+        {"10.1.515", 22, NULL},
+        {"0x7f.1", 22, NULL},
+        {"127.1", 22, NULL},
+        {"2130706433", 22, NULL},
+        {"010.0.0.1", 22, NULL},
+        {"::ffff:10.1.2.3", 22, NULL},
+        {"fe80::1%eth0", 22, NULL},
+        {"db internal", 22, NULL},
+        {"db.internal\n", 22, NULL},
+        {"user@db.internal", 22, NULL},
+        {"*", 22, NULL},
+        {"/run/socket", 22, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[SSH_TARGET_TEXT_MAX];
+        struct authority at, again;
+        int r = ssh_target_asked(slice_str(rows[i].host), rows[i].port, &at);
+        if ((r == 0) != (rows[i].is != NULL))
+            fprintf(stderr, "# %s: %d\n", rows[i].host, r);
+        CU_ASSERT_EQUAL(r, rows[i].is ? 0 : -1);
+        if (r < 0)
+            continue;
+        authority_text_port(&at, text, sizeof text);
+        CU_ASSERT_STRING_EQUAL(text, rows[i].is);
+        CU_ASSERT(ssh_target_read(slice_str(text), &again) == 0 && authority_eq(&at, &again));
+    }
+}
+
+static void test_wrong_targets(void)
+{
+    static const char *const rows[] = {
+        "db.internal",       "db.internal:",   ":5432",           "db.internal:0",  "db.internal:x",
+        "db.internal:65536", "db.internal:01", "*:5432",          "*.internal:22",  "10.0.0.1/8:22",
+        "fd00::/8:22",       "fd00::1:22",     "[10.0.0.0/8]:22", "10.0.0.0/33:22", "127.1:22",
+        ".10.0.0.1:22",      ".:22",           "ssh://db:22",     "db.internal:**",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char rule[512];
+        struct err err = {0};
+        snprintf(rule, sizeof rule,
+                 "{\"allow\":\"ssh://ops@github.com\",\"forward\":\"%s\"," WITH "}", rows[i]);
+        struct policy *p = parse(rule, &err);
+        if (p || strstr(err.text, "target") == NULL)
+            fprintf(stderr, "# %s: %s\n", rows[i], err.text);
+        CU_ASSERT(p == NULL && strstr(err.text, "is not a target"));
+        policy_free(p);
+    }
+    static const struct {
+        const char *rule, *why;
+    } others[] = {
+        {"{\"allow\":\"ssh://ops@github.com\",\"forward\":\".com:22\"," WITH "}", "anyone"},
+        {"{\"allow\":\"ssh://ops@github.com\",\"forward\":[]," WITH "}", "forward"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\",\"forward\":\"db:22\"," WITH "}", "'forward'"},
+        {"{\"deny\":\"ssh://ops@github.com\",\"forward\":\"db:22\"}", "no meaning"},
+        {"{\"allow\":\"ssh://ops@github.com\",\"forward\":\"db:22\",\"terminal\":true," WITH "}",
+         "'terminal'"},
+        {"{\"allow\":\"github.com\",\"forward\":\"db:22\"}", "ssh://"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct err err = {0};
+        struct policy *p = parse(others[i].rule, &err);
+        if (p || strstr(err.text, others[i].why) == NULL)
+            fprintf(stderr, "# %s: %s\n", others[i].rule, err.text);
+        CU_ASSERT(p == NULL && strstr(err.text, others[i].why));
+        policy_free(p);
+    }
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("ssh rules", NULL, NULL);
@@ -502,6 +654,9 @@ void tap_suites(void)
     CU_add_test(s, "what else git asks for", test_more_of_git);
     CU_add_test(s, "commands", test_commands);
     CU_add_test(s, "terminals", test_terminals);
+    CU_add_test(s, "targets of the server's", test_targets);
+    CU_add_test(s, "targets as clients name them", test_asked);
+    CU_add_test(s, "what is no target", test_wrong_targets);
     CU_add_test(s, "schemes are apart", test_schemes);
     CU_add_test(s, "what is no rule", test_wrong);
     CU_add_test(s, "what goes with no such pattern", test_wrong_logins);

@@ -83,7 +83,7 @@ def tokens(s, rule, i, kind="completed"):
     def got():
         begun = {r["id"] for r in s.d.kinds("admitted") if r["path"] == path}
         return next((r for r in s.d.kinds(kind) if r["id"] in begun), None)
-    tap.wait_for(got, 20, 0.1)
+    tap.wait_for(got, 4, 0.1)
     r = got() or {}
     return r.get("usage") or (r.get("tokens_in"), r.get("tokens_out"), r.get("tokens_cached", 0))
 

@@ -6,6 +6,7 @@
 #include "back.h"
 #include "back_request.h"
 #include "push_stream.h"
+#include "secret.h"
 #include "ssh_facts.h"
 #include "ssh_pump.h"
 
@@ -56,6 +57,18 @@ struct ssh_agent_of {
     struct buf public, signature;
 };
 
+/* CHOOSE: which methods has the server? SEND: by that for passwords; ASKED: by that which asks;
+ * ANSWER: it has asked for one. */
+enum password_step { PASSWORD_CHOOSE = 0, PASSWORD_SEND, PASSWORD_ASKED, PASSWORD_ANSWER };
+
+struct ssh_password_of {
+    enum password_step step;
+    struct sign_wait *wait;
+    struct secret *value; /* until it is sent; NULL: it is not here */
+    bool given;           /* the server has it, and may say it again */
+    unsigned rounds;
+};
+
 struct ssh_request {
     struct ssh_back *of;
     struct back_request request;
@@ -70,6 +83,7 @@ struct ssh_request {
     ssh_channel channel;
     struct ssh_channel_callbacks_struct callbacks;
     struct ssh_agent_of agent;
+    struct ssh_password_of password;
     struct buf in, out;       /* of the front, for the server; of the server, for the front */
     struct push_stream *push; /* of a rule with `refs`: until it is with the server */
     bool push_passes;
@@ -100,6 +114,10 @@ int ssh_login_begin(struct ssh_request *q, int fd);
 int ssh_login_exchange(struct ssh_request *q, const char **code, const char **text);
 int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text);
 void ssh_login_done(struct ssh_request *q);
+
+/* ssh_password.c: the login of a rule with a password, in the same way; 2: the request is gone. */
+int ssh_password_log_in(struct ssh_request *q, const char **code, const char **text);
+void ssh_password_done(struct ssh_request *q);
 
 /* ssh_carry.c: bytes both ways, and the end. True: it is over. */
 bool ssh_carry(struct ssh_request *q);

@@ -263,7 +263,7 @@ static int ask_vault(struct ssh_request *q)
     return 0;
 }
 
-int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text)
+static int by_key(struct ssh_request *q, const char **code, const char **text)
 {
     struct ssh_agent_of *a = &q->agent;
     if (a->wait)
@@ -292,8 +292,16 @@ int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text
     return -1;
 }
 
+int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text)
+{
+    return q->request.rule->credential->kind == CREDENTIAL_SSH_PASSWORD
+               ? ssh_password_log_in(q, code, text)
+               : by_key(q, code, text);
+}
+
 void ssh_login_done(struct ssh_request *q)
 {
+    ssh_password_done(q);
     struct ssh_agent_of *a = &q->agent;
     secret_client_sign_cancel(a->wait);
     if (a->fd >= 0)

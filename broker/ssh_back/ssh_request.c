@@ -227,6 +227,12 @@ static int ask_command(struct ssh_request *q)
     return r;
 }
 
+/* A server that has been given a password may say it, and words of its are on record and shown. */
+static const char *said(const struct ssh_request *q)
+{
+    return q->password.given ? "the server ended it" : ssh_get_error(q->session);
+}
+
 /* One step that libssh takes, perhaps in several turns. 1: done. */
 static int step(int r, const struct ssh_request *q, const char **code, const char **text)
 {
@@ -234,7 +240,7 @@ static int step(int r, const struct ssh_request *q, const char **code, const cha
         return r == SSH_OK;
     *code = q->facts.verb == SSH_FORWARD && q->state == REQUEST_OPENING ? "ssh_target_refused"
                                                                         : "upstream_ssh";
-    *text = ssh_get_error(q->session);
+    *text = said(q);
     return -1;
 }
 
@@ -297,7 +303,7 @@ void ssh_request_turn(void *request, bool late)
         return;
     }
     if (!alive || ssh_pump_run(q->pump) < 0) {
-        ssh_request_refuse(q, "upstream_closed", ssh_get_error(q->session));
+        ssh_request_refuse(q, "upstream_closed", said(q));
         return;
     }
     if (q->state == REQUEST_RUNNING && (q->sftp == NULL || sftp_session_ready(q->sftp)))

@@ -190,6 +190,7 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                  FIELDS(NEED(CA, KEY), NEED(PRINCIPALS, LIST),
                                         ELSE(MINUTES, MINUTES, "5"), MAY(SOURCE_ADDRESS, LIST),
                                         MAY(FORCE_COMMAND, TEXT), MAY(EXTENSIONS, LIST))},
+    [DERIVED_SSH_PASSWORD] = {NULL, MADE, FIELDS(NEED(PASSWORD, SECRET))},
     [DERIVED_SMTP_LOGIN] = {NULL, MADE,
                             FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                    ELSE(AUTH, WORD, "plain"))},

@@ -108,6 +108,7 @@ static const struct key secret_keys[] = {
     KEY("ssh_key", OWN, "", ""),
     KEY("ssh_signing_key", OWN, "", ""),
     KEY("ssh_certificate", OWN, "", ""),
+    KEY("ssh_password", OWN, "", ""),
     KEY("postgres_login", OWN, "", ""),
     KEY("redis_login", OWN, "", ""),
     KEY("mysql_login", OWN, "", ""),

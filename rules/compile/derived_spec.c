@@ -43,6 +43,7 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_IMAP_LOGIN] = "imap_login",
         [DERIVED_SSH_SIGNING_KEY] = "ssh_signing_key",
         [DERIVED_SSH_CERTIFICATE] = "ssh_certificate",
+        [DERIVED_SSH_PASSWORD] = "ssh_password",
     };
     return names[k];
 }

@@ -42,6 +42,7 @@ enum credential_kind {
     CREDENTIAL_IMAP,            /* the same */
     CREDENTIAL_SSH_KEY,         /* the vault signs a broker's login with it */
     CREDENTIAL_SSH_SIGNING,     /* the vault signs commits, tags and files with it */
+    CREDENTIAL_SSH_PASSWORD,    /* the vault gives it to a broker's back for a login */
     CREDENTIAL_SSH_CERTIFICATE, /* the vault signs a certificate with it, and a broker's login */
 };
 

@@ -21,6 +21,7 @@ static bool is_sent(const struct credential *c)
     case CREDENTIAL_SSH_KEY:
     case CREDENTIAL_SSH_SIGNING:
     case CREDENTIAL_SSH_CERTIFICATE:
+    case CREDENTIAL_SSH_PASSWORD:
     case CREDENTIAL_POSTGRES:
     case CREDENTIAL_REDIS:
     case CREDENTIAL_MYSQL:

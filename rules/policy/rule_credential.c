@@ -21,6 +21,7 @@ static const struct key with_keys[] = {
     KEY("client_certificate", AS(name), "", ""),
     KEY("ssh_key", AS(name), "", ""),
     KEY("ssh_certificate", AS(name), "", ""),
+    KEY("ssh_password", AS(name), "", ""),
     KEY("ssh_signing_key", AS(name), "", ""),
     KEY("postgres_login", AS(name), "", ""),
     KEY("redis_login", AS(name), "", ""),
@@ -75,6 +76,7 @@ static const struct {
     {"azure_key", "azure", "azure_key: { account: NAME, key: SECRET }"},
     {"ssh_key", "ssh_key", "ssh_key: { key: SECRET }"},
     {"ssh_certificate", "ssh_certificate", "ssh_certificate: { ca: SECRET, principals: [NAME] }"},
+    {"ssh_password", "ssh_password", "ssh_password: { password: SECRET }"},
     {"ssh_signing_key", "ssh_signing_key", "ssh_signing_key: { key: SECRET }"},
     {"postgres_login", "postgres_login", "postgres_login: { user: NAME, password: SECRET }"},
     {"redis_login", "redis_login", "redis_login: { user: NAME, password: SECRET }"},
@@ -252,6 +254,7 @@ static const struct {
 } logins[] = {
     {"ssh_key", CREDENTIAL_SSH_KEY, false},
     {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE, false},
+    {"ssh_password", CREDENTIAL_SSH_PASSWORD, false},
     {"ssh_signing_key", CREDENTIAL_SSH_SIGNING, false},
     {"postgres_login", CREDENTIAL_POSTGRES, true},
     {"redis_login", CREDENTIAL_REDIS, true},
@@ -289,6 +292,7 @@ static int holds_one(const struct node *with, struct err *err)
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
             "client_certificate, hmac, signature, azure, ssh_key, ssh_certificate, "
+            "ssh_password, "
             "ssh_signing_key, postgres_login, redis_login, mysql_login, smtp_login, imap_login");
     return 0;
 }

@@ -317,6 +317,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_SSH_KEY] = "SSH key",
         [CREDENTIAL_SSH_SIGNING] = "SSH signing key",
         [CREDENTIAL_SSH_CERTIFICATE] = "SSH certificate",
+        [CREDENTIAL_SSH_PASSWORD] = "SSH password",
         [CREDENTIAL_POSTGRES] = "PostgreSQL login",
         [CREDENTIAL_REDIS] = "Redis login",
         [CREDENTIAL_MYSQL] = "MySQL login",

@@ -302,6 +302,7 @@ static const char *const keys[] = {"commands",       "shell",       "terminal", 
 
 static const struct rule_broker_with others[] = {
     {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE},
+    {"ssh_password", CREDENTIAL_SSH_PASSWORD},
 };
 
 const struct rule_broker rule_ssh = {

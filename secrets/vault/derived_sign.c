@@ -29,6 +29,8 @@ struct secret *derived_told(const struct derived *m, struct slice value)
     }
     if (m->kind == DERIVED_SSH_CERTIFICATE) /* which one depends on who asks: DERIVED_CERTIFY */
         return ssh_key_ok(value) ? secret_new("ssh certificate", 15) : NULL;
+    if (m->kind == DERIVED_SSH_PASSWORD)
+        return secret_new("ssh password", 12);
     if (m->kind == DERIVED_POSTGRES_LOGIN) {
         int n = snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_AUTH),
                          derived_text(m, SPEC_USER));
@@ -83,8 +85,8 @@ static int prove(const struct derived *m, struct slice password, uint32_t scheme
                    "the server wants a weaker login than 'auth: %s' of its declaration", auth);
 }
 
-/* Redis knows no proof of a password, nor do mail servers a common one: the back of their broker is
- * given it, for one AUTH. */
+/* Redis and SSH know no proof of a password, nor do mail servers a common one: the back of their
+ * broker is given it, for one login. */
 static int give(struct slice password, uint32_t scheme, struct slice text, struct buf *out,
                 struct err *err)
 {
@@ -131,7 +133,7 @@ int derived_sign(const struct derived *m, const struct derived_whose *who, struc
     if (m->kind == DERIVED_POSTGRES_LOGIN)
         return prove(m, value, scheme, text, out, err);
     if (m->kind == DERIVED_REDIS_LOGIN || m->kind == DERIVED_SMTP_LOGIN ||
-        m->kind == DERIVED_IMAP_LOGIN)
+        m->kind == DERIVED_IMAP_LOGIN || m->kind == DERIVED_SSH_PASSWORD)
         return give(value, scheme, text, out, err);
     if (m->kind == DERIVED_MYSQL_LOGIN)
         return mysql_proof(value, derived_text(m, SPEC_AUTH), scheme, text, out, err);

@@ -43,6 +43,9 @@ class Bed:
         d.secret("signer_key", self.signing)
         d.secrets["signer"] = {"ssh_signing_key": {"key": "signer_key"}}
         d.secrets["beside"] = {"ssh_key": {"key": "beside_key"}}
+        d.secrets["by_word"] = {"ssh_password": {"password": "word"}}
+        d.secret("beside_word", scan.canary("bw-"))
+        d.secrets["by_beside"] = {"ssh_password": {"password": "beside_word"}}
         d.secrets["access"] = {"ssh_certificate": {"ca": "beside_key", "principals": ["agents"]}}
         d.resolve[HOST + ":22"] = d.resolve[CLOSED + ":22"] = self.server.address
         at, more = "ssh://%s@%s" % (self.server.user, HOST), {
@@ -64,10 +67,12 @@ class Bed:
             {"allow": "ssh-agent://git", "with": {"ssh_signing_key": "signer"}},
             dict(more, allow=at + self.narrow, refs="refs/heads/agent/*"),
             dict(more, allow="ssh://%s@%s" % (self.server.user, SILENT), commands="echo hello"),
+            dict(more, allow="ssh://word@%s" % SILENT, commands="echo hello", **{"with": {"ssh_password": "by_word"}}),
             dict(more, allow="ssh://certified@%s" % SILENT, commands="echo hello", **{"with": {"ssh_certificate": "access"}})]
         d.resolve[SILENT + ":22"] = "127.0.0.1:%d" % self.silent.getsockname()[1]
         d.policy("other", [dict(more, allow="ssh://%s@%s/**" % (self.server.user, CLOSED),
-                                **{"with": {"ssh_key": "beside"}})])
+                                **{"with": {"ssh_key": "beside"}}),
+                           dict(more, allow="ssh://word@%s/**" % CLOSED, **{"with": {"ssh_password": "by_beside"}})])
         self.box = durward.Sandbox(d, flags=["--policy", "coder"])
 
     def logins(self):
@@ -389,6 +394,11 @@ def back(t, bed):
                           ("a commit signed by a key of logins", "deploy", 0, sshsig("git"))))
     t.eq(b.sign("signer", 0, sshsig("git")), 1, "what is its own is signed")
     certificates(t, b, bed)
+    told = b.get("by_word")
+    b.to_vault.row("a password in place of what is told of it", told[1] == 1 and bed.word not in told[2], repr(told))
+    t.eq(b.sign("by_word", 3, b""), 1, "its own password, for one login")
+    b.refused_signatures((("another policy's password", "by_beside", 3, b""), ("a password, with a text", "by_word", 3, b"x"),
+                          ("a password, as a signature", "by_word", 0, login(b"x"))))
     b.refused_captures()
     b.refused_places(SSH, 22, (("another policy's server", CLOSED, 22), ("a host of no rule", "evil.example.org", 22),
                                ("another port", HOST, bed.server.port)))

@@ -284,6 +284,10 @@ static void test_wrong_logins(void)
          "what goes with ssh:// is"},
         {"{\"allow\":\"github.com\",\"with\":{\"ssh_certificate\":\"k\"}}",
          "'ssh_certificate' goes with patterns of ssh://"},
+        {"{\"allow\":\"github.com\",\"with\":{\"ssh_password\":\"k\"}}",
+         "'ssh_password' goes with patterns of ssh://"},
+        {"{\"allow\":\"ssh-agent://git\",\"with\":{\"ssh_password\":\"k\"}}",
+         "what goes with ssh-agent:// is"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err = {0};

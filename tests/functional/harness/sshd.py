@@ -65,8 +65,8 @@ def fingerprint(public):
 class Sshd:
     """.user, .address, .host_key ("ssh-ed25519 AAAA..."), .key (the private key that may log in)."""
 
-    def __init__(self, test, name="sshd", kind="ed25519", options=(), forced=""):
-        """forced: what the key may run, whatever is asked for."""
+    def __init__(self, test, name="sshd", kind="ed25519", options=(), forced="", password=None):
+        """forced: what the key may run, whatever is asked for. password: its user's for this server alone, which needs root."""
         self.test = test
         self.dir = test.mkdir(name)
         self.user = pwd.getpwuid(os.getuid()).pw_name
@@ -78,6 +78,7 @@ class Sshd:
         self.port = free_port()
         self.address = "127.0.0.1:%d" % self.port
         self.options = list(options)
+        self.shadow = self.shadow_with(password) if password else None
         self.process = None
         self.start()
 
@@ -93,12 +94,19 @@ class Sshd:
         path = self.test.write(os.path.basename(self.dir) + "/sshd_config", "\n".join(conf) + "\n")
         argv = [SSHD, "-D", "-e", "-f", path]
         if os.getuid() == 0:  # its directory, which nobody else is to see
-            argv = ["unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", "mount -t tmpfs none /run && mkdir -m 755 /run/sshd "
+            known = "mount --bind %s /etc/shadow && " % self.shadow if self.shadow else ""
+            argv = ["unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", known + "mount -t tmpfs none /run && mkdir -m 755 /run/sshd "
                     "&& exec \"$@\"", "sshd"] + argv
         with open(self.log, "ab") as log:
             self.process = self.test.popen(argv, stdout=log, stderr=log)
         if not wait_for(lambda: "Server listening" in self.said(), 10):
             raise RuntimeError("sshd does not start: " + self.said())
+
+    def shadow_with(self, password):
+        made = subprocess.run(["openssl", "passwd", "-6", "-stdin"], input=password.encode() + b"\n", stdout=subprocess.PIPE, check=True)
+        with open("/etc/shadow") as f:
+            lines = [":".join([self.user, made.stdout.decode().strip()] + line.split(":")[2:]) if line.startswith(self.user + ":") else line for line in f]
+        return self.test.write(os.path.basename(self.dir) + "/shadow", "".join(lines), 0o600)
 
     def said(self):
         try:

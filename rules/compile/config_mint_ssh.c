@@ -49,20 +49,21 @@ static struct slice name_of(struct slice extension)
 static int check_extension(const struct node *at, struct slice item, struct err *err)
 {
     struct slice name = name_of(item);
-    if (slice_eq_str(item, "permit-pty") || slice_eq_str(item, "permit-user-rc"))
+    if (slice_eq_str(item, "permit-pty") || slice_eq_str(item, "permit-user-rc") ||
+        slice_eq_str(item, "permit-port-forwarding"))
         return 0;
     if (slice_starts(name, SLICE("permit-")) && slice_ends(name, SLICE("-forwarding")))
         return node_fail(
             at, err,
-            "'%.*s': nothing is forwarded over SSH here; leave it out, and whoever got "
-            "hold of the certificate forwards nothing either",
+            "'%.*s': agents and X11 are not forwarded here; leave it out, and whoever got "
+            "hold of the certificate forwards neither",
             SL(item));
     ssize_t domain = slice_find(name, '@');
     if (!is_plain(item, "") || domain < 1 || (size_t)domain + 1 == name.n || item.n > 250)
         return node_fail(
             at, err,
-            "'%.*s': an extension is permit-pty, permit-user-rc, or one with a domain: "
-            "NAME@DOMAIN or NAME@DOMAIN=VALUE",
+            "'%.*s': an extension is permit-pty, permit-user-rc, permit-port-forwarding, or "
+            "one with a domain: NAME@DOMAIN or NAME@DOMAIN=VALUE",
             SL(item));
     return 0;
 }

@@ -95,6 +95,11 @@ def leave(t, ca):
     t.ok("/dev/" not in r.stdout, "a certificate without extensions has no terminal", r.stdout, r.stderr)
     r = bed(t, ca, "pty", rules, extensions=["permit-pty", "login@forge.example=alice"]).run(["sh", "-c", ask])
     t.ok("/dev/" in r.stdout, "one that permits it has", r.stdout, r.stderr)
+    target = ca.server.address  # itself: what it connects to says who it is
+    through = [rule(ca, forward=[target])]
+    for name, terms, good in (("no-port", {}, False), ("port", {"extensions": ["permit-port-forwarding"]}, True)):
+        r = bed(t, ca, name, through, **terms).run(["sh", "-c", "ssh -W %s %s </dev/null" % (target, at(ca))])
+        t.ok(r.stdout.startswith("SSH-2.0-") == good, "a port is connected to by one that permits it" if good else "and by no other", r.stdout, r.stderr)
     r = bed(t, ca, "forced", rules, force_command="echo forced to this").run(["ssh", at(ca), "echo hello"])
     t.ok(r.stdout == "forced to this\n", "one with a command runs that, whatever is asked for", r.stdout, r.stderr)
 
@@ -180,7 +185,7 @@ def declared(t, ca):
             ("a range with more behind its prefix", {"source_address": ["192.0.2.1/24"]}, "is not a range"),
             ("a name in place of a range", {"source_address": ["example.com"]}, "is not a range"),
             ("an extension that there is not", {"extensions": ["permit-everything"]}, "an extension is"),
-            ("one that forwards", {"extensions": ["permit-port-forwarding"]}, "nothing is forwarded"),
+            ("one that forwards an agent", {"extensions": ["permit-agent-forwarding"]}, "agents and X11 are not forwarded"),
             ("OpenSSH's own with a value", {"extensions": ["permit-pty=yes"]}, "an extension is"),
             ("an extension twice", {"extensions": ["a@b=1", "a@b=2"]}, "twice"),
             ("a CA that is made of others", {"ca": "access"}, "made of others"),

@@ -35,7 +35,7 @@ static void certificates(void)
         {M ", source_address: 192.0.2.1/24 }\n", "is not a range"},
         {M ", source_address: [192.0.2.0/24, '2001:db8::1/32'] }\n", "is not a range"},
         {M ", extensions: permit-all }\n", "an extension is"},
-        {M ", extensions: permit-agent-forwarding }\n", "nothing is forwarded"},
+        {M ", extensions: permit-agent-forwarding }\n", "agents and X11 are not"},
         {M ", extensions: permit-pty=yes }\n", "an extension is"},
         {M ", extensions: '@b' }\n", "an extension is"},
         {M ", extensions: 'a@' }\n", "an extension is"},

@@ -188,14 +188,16 @@ static bool carry_down(struct ssh_request *q)
     }
 }
 
+/* Without a status where the server has said none. */
 static bool say_end(struct ssh_request *q)
 {
     struct buf b;
     buf_init(&b, 64);
-    if (!q->status_sent && ssh_status_put(&q->status, &b) == 0)
+    if (q->has_status && !q->status_sent && ssh_status_put(&q->status, &b) == 0)
         q->status_sent = broker_stream_send(q->stream, BROKER_STATUS, buf_slice(&b)) > 0;
     buf_free(&b);
-    return q->status_sent && broker_stream_send(q->stream, BROKER_END, SLICE("")) > 0;
+    bool said = q->status_sent || !q->has_status;
+    return said && broker_stream_send(q->stream, BROKER_END, SLICE("")) > 0;
 }
 
 /* Each end of a forward may end alone; once both have, it is closed, and over when the server has

@@ -298,7 +298,9 @@ void ssh_request_turn(void *request, bool late)
         return;
     }
     if (over && (alive || q->has_status || q->facts.verb == SSH_FORWARD)) {
-        back_request_end(&q->request, RECORD_COMPLETED, "ok", q->address, "");
+        bool cut = !q->has_status && q->facts.verb != SSH_FORWARD;
+        back_request_end(&q->request, RECORD_COMPLETED, "ok", q->address,
+                         cut ? "the server cut it off, and said no status" : "");
         request_free(q, "ok");
         return;
     }

@@ -126,8 +126,11 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
         break;
     case BROKER_END:
         h->down_end = true;
-        if (!ssh_forward_is(h))
-            h->state = CHANNEL_ENDED;
+        if (ssh_forward_is(h))
+            break;
+        if (!h->has_status)
+            ssh_sftp_status(h);
+        h->state = CHANNEL_ENDED;
         break;
     default:
         return -1;
@@ -147,7 +150,7 @@ static void on_closed(void *arg)
     struct ssh_channel_of *h = arg;
     broker_stream_free(h->stream);
     h->stream = NULL;
-    if (ssh_push_refused(h))
+    if (ssh_push_refused(h) || h->state == CHANNEL_ENDED)
         return;
     if (ssh_forward_is(h)) {
         ssh_forward_over(h, h->down_end || h->state == CHANNEL_ENDED ? NULL : "broker_gone",
@@ -449,13 +452,15 @@ static void carry_down(struct ssh_channel_of *h)
         broker_stream_pause(h->stream, false);
 }
 
+/* A command that the server cut off has no status, and its client is not told of one: none is not
+ * success. */
 static void finish(struct ssh_channel_of *h)
 {
     if (ssh_forward_is(h))
         ; /* it has no status */
     else if (h->status.signalled)
         ssh_channel_request_send_exit_signal(h->channel, h->status.signal, 0, "", "");
-    else
+    else if (h->has_status)
         ssh_channel_request_send_exit_status(h->channel, (int)h->status.status);
     ssh_channel_send_eof(h->channel);
     ssh_channel_close(h->channel);

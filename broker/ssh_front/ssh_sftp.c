@@ -312,8 +312,10 @@ void ssh_sftp_again(struct ssh_channel_of *h)
 
 void ssh_sftp_status(struct ssh_channel_of *h)
 {
-    if (h->sftp && h->sftp->scp)
-        h->status = (struct ssh_status){.status = scp_session_status(h->sftp->scp)};
+    if (h->sftp == NULL || h->sftp->scp == NULL)
+        return;
+    h->status = (struct ssh_status){.status = scp_session_status(h->sftp->scp)};
+    h->has_status = true;
 }
 
 /* ---- the back ---- */

@@ -264,6 +264,16 @@ def transfers(t, box, d, server):
     t.eq(out.split()[:5] + out.split()[6:], "list list list end end end end end".split(), "greetings of other versions: " + out)
 
 
+def cut_off(t):
+    """A server that closes a command's channel and says no status: OpenSSH's client says 255, and never that all went well."""
+    cuts = sshd.Sshd(t, "sshd-cuts", options=["ChannelTimeout session:command=1"])
+    d = bed(t, cuts, [rule(cuts, commands=COMMANDS)], "d-cuts")
+    r = d.run(["ssh", "%s@%s" % (cuts.user, HOST), "sleep 30"])
+    t.ok(r.returncode == 255 and r.stdout == "", "a command that the server cuts off has no status", str(r.returncode), r.stdout, r.stderr)
+    t.ok(d.wait_records(1, "completed", detail="the server cut it off, and said no status"), "which is on record")
+    cuts.process.terminate()
+
+
 def main(t):
     why = sshd.missing()
     if why:
@@ -279,6 +289,7 @@ def main(t):
     box.close()
     t.part(raw, t, server)
     t.part(towards_server, t, server)
+    t.part(cut_off, t)
     for pid, line in tap.descendants():
         if line.startswith("sleep ") or line.startswith("ssh-agent "):
             os.kill(pid, signal.SIGKILL)

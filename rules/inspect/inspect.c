@@ -155,8 +155,10 @@ size_t inspect_bound(const struct inspection *in)
 
 static enum inspect_answer mcp_head(const struct inspect_request *r, struct inspect_result *ret)
 {
-    if (!r->has_body) /* GET opens the stream of events, DELETE ends the session */
-        return slice_eq_str(r->method, "GET") || slice_eq_str(r->method, "DELETE")
+    if (!r->has_body) /* GET opens the stream of events, DELETE ends the session; OPTIONS is what
+                         a browser asks before either */
+        return slice_eq_str(r->method, "GET") || slice_eq_str(r->method, "DELETE") ||
+                       slice_eq_str(r->method, "OPTIONS")
                    ? INSPECT_PASS
                    : inspect_refuse(ret, 403, "mcp", "no message");
     if (inspect_media(r) != MEDIA_JSON)

@@ -67,6 +67,8 @@ class Server:
             return self.events(conn, [event(SAMPLING), event({"jsonrpc": "2.0", "id": 1, "result": LISTED}, 2)])
         if req.method == "DELETE":
             return conn.reply(req, 204)
+        if req.method == "OPTIONS":
+            return conn.reply(req, 200, b"OK", [("Access-Control-Allow-Methods", "POST")], kind="text/plain")
         said = json.loads(req.body)
         answers = [self.answer(m) for m in (said if isinstance(said, list) else [said]) if "id" in m and "method" in m]
         if not answers:
@@ -248,6 +250,9 @@ def replies(t, gate, host, server):
          "%s: a stream that is taken up again is cut as well, and a refused request of the server is none that a client "
          "knows" % host, r.raw, r.body)
     t.eq(gate.get(host, "/mcp", SESSION, "DELETE").status, 204, "DELETE ends the session")
+    r = gate.get(host, "/mcp", "Origin: https://page.example.com\r\nAccess-Control-Request-Method: POST\r\n", "OPTIONS")
+    t.eq((r.status, r.body, r.get("access-control-allow-methods")), (200, b"OK", "POST"), "%s: a browser may ask what it may send" % host)
+    t.eq(gate.get(host, "/mcp", "", "PUT").code, "mcp", "%s: another method needs a message" % host)
 
 
 def doubtful_types(t, gate, handler):

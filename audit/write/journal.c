@@ -620,6 +620,12 @@ static bool starved(const struct journal *j, size_t n)
     return j->state == JOURNAL_OPEN && j->credit < buf_len(&j->late) + buf_len(&j->fresh) + n;
 }
 
+size_t journal_room(const struct journal *j)
+{
+    size_t kept = buf_len(&j->late) + buf_len(&j->fresh);
+    return j->state == JOURNAL_OPEN && j->credit > kept ? (size_t)j->credit - kept : 0;
+}
+
 static bool is_behind(const struct journal *j)
 {
     return j->patient || (j->heard && monotonic() - j->heard < HEARD_MS * 1000000ULL);

@@ -53,6 +53,10 @@ uint64_t journal_next(struct journal *j);
 char *journal_id(const struct journal *j, uint64_t counter, char *buf, size_t size);
 uint32_t journal_channel(const struct journal *j);
 
+/* Bytes of records that may be written before the logger gives more credit. Who writes much waits
+ * for some rather than losing a record: the logger gives it each 100 ms. */
+size_t journal_room(const struct journal *j);
+
 struct journal_wait; /* cancel handle; NULL when the callback already ran */
 /* The records of one turn of the loop leave in one write at its end, with the ends that wait. */
 struct journal_wait *journal_append(struct journal *j, const struct record *r, journal_done_fn fn,

@@ -9,6 +9,7 @@
 #include "secret.h"
 #include "ssh_facts.h"
 #include "ssh_pump.h"
+#include "ssh_recording.h"
 
 #include <libssh/callbacks.h>
 #include <sys/queue.h>
@@ -87,7 +88,8 @@ struct ssh_request {
     struct buf in, out;       /* of the front, for the server; of the server, for the front */
     struct push_stream *push; /* of a rule with `refs`: until it is with the server */
     bool push_passes;
-    struct sftp_session *sftp; /* of the subsystem sftp, once the server runs it */
+    struct ssh_recording *recording; /* where its rule asks for one */
+    struct sftp_session *sftp;       /* of the subsystem sftp, once the server runs it */
     bool aside, in_end, in_end_sent, out_end, status_sent;
     bool left,
         far_closed; /* of a forward: its client has gone, having said all; the server closed */

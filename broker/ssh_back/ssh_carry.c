@@ -63,6 +63,7 @@ int ssh_carry_up(void *request, struct slice bytes)
         return sftp_session_take(q->sftp, bytes);
     if (buf_len(&q->in) > 0 || buf_append_slice(&q->in, bytes) < 0)
         return -1;
+    ssh_recording_input(q->recording, bytes);
     back_request_pause(&q->request, true); /* until that is with the server */
     if (q->pump)
         ssh_pump_soon(q->pump);
@@ -100,6 +101,8 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
             return -1;
         if (q->state == REQUEST_RUNNING && q->facts.term[0])
             ssh_channel_change_pty_size(q->channel, (int)columns, (int)rows);
+        if (q->facts.term[0])
+            ssh_recording_window(q->recording, columns, rows);
         break;
     default:
         return -1;
@@ -153,7 +156,7 @@ static void carry_up(struct ssh_request *q)
         ssh_channel_send_eof(q->channel);
         q->in_end_sent = true;
     }
-    back_request_pause(&q->request, false);
+    back_request_pause(&q->request, ssh_recording_waits(q->recording));
 }
 
 /* ---- to the front ---- */
@@ -167,6 +170,7 @@ static bool fill(struct ssh_request *q, int aside, size_t room)
     buf_commit(&q->out, (size_t)n);
     q->aside = aside;
     back_request_down(&q->request, (size_t)n);
+    ssh_recording_output(q->recording, buf_slice(&q->out));
     return true;
 }
 
@@ -174,7 +178,10 @@ static bool fill(struct ssh_request *q, int aside, size_t room)
 static bool carry_down(struct ssh_request *q)
 {
     for (;;) {
-        size_t room = back_request_down_room(&q->request, BROKER_PACKET_MAX);
+        if (buf_len(&q->out) == 0 && ssh_recording_waits(q->recording))
+            return false;
+        size_t room = back_request_down_room(&q->request,
+                                             q->recording ? SSH_RECORDING_READ : BROKER_PACKET_MAX);
         if (buf_len(&q->out) == 0 && room == 0)
             return false;
         if (buf_len(&q->out) == 0 && !fill(q, 0, room) && !fill(q, 1, room))
@@ -223,5 +230,5 @@ bool ssh_carry(struct ssh_request *q)
         return forward_over(q);
     bool over =
         ssh_channel_is_closed(q->channel) || (ssh_channel_is_eof(q->channel) && q->has_status);
-    return over && say_end(q);
+    return over && ssh_recording_end(q->recording) && say_end(q);
 }

@@ -25,6 +25,7 @@ static void put_end(void *arg, struct record *r)
         record_put_u64(r, RF_EXIT, q->status.status);
     if (q->has_status && q->status.signalled)
         record_put_str(r, RF_DETAIL, q->status.signal);
+    record_put_str(r, RF_DETAIL, ssh_recording_note(q->recording)); /* if there is none yet */
 }
 
 static void request_free(struct ssh_request *q, const char *code)
@@ -42,6 +43,7 @@ static void request_free(struct ssh_request *q, const char *code)
     broker_stream_free(q->stream);
     push_stream_free(q->push);
     sftp_session_free(q->sftp, code);
+    ssh_recording_free(q->recording);
     buf_free(&q->in);
     buf_free(&q->out);
     LIST_REMOVE(q, link);
@@ -51,6 +53,7 @@ static void request_free(struct ssh_request *q, const char *code)
 void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text)
 {
     struct buf b;
+    (void)ssh_recording_end(q->recording);
     back_request_end(&q->request, RECORD_ABORTED, code, q->address, text);
     buf_init(&b, 512);
     if (buf_append(&b, code, strlen(code) + 1) == 0 && buf_printf(&b, "%.300s", text) == 0 &&
@@ -266,6 +269,11 @@ static int advance(struct ssh_request *q, const char **code, const char **text)
 /* 1, or -1: memory is out. Of sftp the front is told once the server has said where it begins. */
 static int begun(struct ssh_request *q)
 {
+    bool failed;
+    q->recording = ssh_recording_new(&q->request, &q->facts, ssh_carry_more, q, &failed);
+    if (failed)
+        return -1;
+    ssh_recording_input(q->recording, buf_slice(&q->in)); /* what came before */
     if (q->facts.verb == SSH_SFTP)
         q->sftp = sftp_session_new(q);
     else

@@ -45,6 +45,8 @@ int audit_verify_fleet(const struct audit_fleet_asked *asked, const char *dir, b
 /* cmd_audit_case.c */
 int audit_run_case(int argc, char **argv);
 int audit_check_case(const char *file, const char *key_file, bool json);
+/* cmd_audit_recording.c */
+int audit_run_recording(int argc, char **argv);
 /* cmd_audit_suggest.c */
 extern const struct arg_option audit_suggest_options[];
 int audit_run_suggest(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* durward audit tail|query|verify|prove|case|suggest|exfil: read the audit log. */
+/* durward audit tail|query|verify|prove|case|recording|suggest|exfil: read the audit log. */
 #include "audit_follow.h"
 #include "audit_read.h"
 #include "audit_show.h"
@@ -105,6 +105,13 @@ const struct command audit_verbs[] = {
      "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
      "  durward audit case --sandbox sb-x --since 2h >case.json\n",
      audit_run_case},
+    {"audit recording", "ID [DIR]", "Print what a session over SSH said, as an asciicast.",
+     where_options,
+     "ID is the request's, whose rule has `record`. The text is that of version 2 and is held\n"
+     "against its length and SHA-256 in the log.\n"
+     "Exit status 0, 1 when there is none, or not all of it is there, 2 for a usage error.\n\n"
+     "  durward audit recording 3-7 >session.cast; asciinema play session.cast\n",
+     audit_run_recording},
     {"audit suggest", "[--since TIME] [--sandbox ID] [--policy NAME] [--exact] [--json] [DIR]",
      "Print the smallest rules that would have allowed what was denied.", audit_suggest_options,
      "Rules name the methods and paths that were tried; where more than three paths differ in one\n"

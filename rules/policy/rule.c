@@ -44,6 +44,11 @@ const struct key rule_keys[] = {
     RULE_KEY("file_megabytes", UINT(1, 1000000), "allow of `ssh://`", "any number",
              "how much of one file may be read or written over SFTP, 1 to 1000000 (of 1000000 "
              "bytes)"),
+    RULE_KEY("record", WORDS("output", "all"), "allow of `ssh://`", "nothing",
+             "`output`: what commands and shells say goes into the log, as a recording of a "
+             "terminal; `all`: what is typed, too, passwords among it. See *SSH*"),
+    RULE_KEY("record_megabytes", UINT(1, 100), "allow of `ssh://`", "1",
+             "how large a recording may get, 1 to 100 (of 1000000 bytes); then it stops"),
     RULE_KEY("forward", AS(strings), "allow of `ssh://`", "none",
              "list or one of targets that the server may connect to for the sandbox, at most 64: "
              "`db.internal:5432`, `.internal:443`, `10.0.0.0/8:22`, `[fd00::1]:*`. See *SSH*"),

@@ -163,6 +163,26 @@ static int read_files(struct arena *a, const struct node *rule, struct ssh_files
     return 0;
 }
 
+/* ---- recordings ---- */
+
+static int read_record(const struct node *rule, struct ssh_terms *t, struct err *err)
+{
+    struct node n;
+    size_t word = 0;
+    unsigned megabytes = 1;
+    bool there = node_get(rule, "record", &n);
+    if (there && t->n_commands == 0 && !t->shell)
+        return node_fail(&n, err, "'record' is about 'commands' and 'shell'");
+    if (!there && node_get(rule, "record_megabytes", &n))
+        return node_fail(&n, err, "'record_megabytes' is about 'record'");
+    if (node_key_word(rule, rule_keys, "record", &word, err) < 0 ||
+        node_key_uint(rule, rule_keys, "record_megabytes", &megabytes, err) < 0)
+        return -1;
+    t->record_typed = there && word == 1;
+    t->record_bytes = there ? (uint64_t)megabytes * 1000000 : 0;
+    return 0;
+}
+
 /* ---- targets ---- */
 
 static int check_target(const struct node *item, const char *text, struct err *err)
@@ -271,6 +291,7 @@ static int read_terms(struct rule_broker_reading *r, struct err *err)
         read_targets(r->arena, r->rule, t, err) < 0 ||
         node_key_bool(r->rule, "shell", &t->shell, err) < 0 ||
         node_key_bool(r->rule, "terminal", &t->terminal, err) < 0 ||
+        read_record(r->rule, t, err) < 0 ||
         node_key_word(r->rule, rule_keys, "access", &word, err) < 0)
         return -1;
     r->verbs = verb_bit(SLICE("fetch"));
@@ -296,9 +317,10 @@ static int read_server(struct rule_broker_reading *r, struct err *err)
     return rule_refs_read(r->arena, r->rule, r->entry, err) < 0 ? -1 : read_host_keys(r, err);
 }
 
-static const char *const keys[] = {"commands",       "shell",       "terminal",     "host_keys",
-                                   "read_files",     "write_files", "remove_files", "hidden_files",
-                                   "file_megabytes", "forward"};
+static const char *const keys[] = {"commands",     "shell",        "terminal",
+                                   "host_keys",    "read_files",   "write_files",
+                                   "remove_files", "hidden_files", "file_megabytes",
+                                   "forward",      "record",       "record_megabytes"};
 
 static const struct rule_broker_with others[] = {
     {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE},

@@ -51,6 +51,8 @@ struct ssh_terms {
     size_t n_commands;
     bool shell;                      /* which runs any command, so any may be asked for */
     bool terminal;                   /* a command may have one */
+    bool record_typed;               /* what is typed is in its recording, too */
+    uint64_t record_bytes;           /* of a recording, at most; 0: there is none */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;
     struct ssh_files files;           /* over SFTP */

@@ -640,6 +640,13 @@ static void test_wrong_targets(void)
         {"{\"allow\":\"ssh://ops@github.com\",\"forward\":\"db:22\",\"terminal\":true," WITH "}",
          "'terminal'"},
         {"{\"allow\":\"github.com\",\"forward\":\"db:22\"}", "ssh://"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\",\"record\":\"all\"," WITH "}", "'record'"},
+        {"{\"allow\":\"ssh://ops@github.com\",\"forward\":\"db:22\",\"record\":\"all\"," WITH "}",
+         "'record'"},
+        {"{\"allow\":\"ssh://ops@github.com\",\"shell\":true,\"record\":\"input\"," WITH "}",
+         "output"},
+        {"{\"allow\":\"ssh://ops@github.com\",\"shell\":true,\"record_megabytes\":2," WITH "}",
+         "'record'"},
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         struct err err = {0};

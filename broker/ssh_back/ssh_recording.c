@@ -298,7 +298,7 @@ void ssh_recording_window(struct ssh_recording *r, uint32_t columns, uint32_t ro
     char text[32];
     int n = snprintf(text, sizeof text, "%ux%u", columns, rows);
     struct slice s = {text, (size_t)n};
-    if (r && columns && rows)
+    if (r && columns && rows && !ssh_recording_waits(r)) /* sizes have no share of what waits */
         put_event(r, 'r', &s, true);
 }
 

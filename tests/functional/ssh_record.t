@@ -3,6 +3,7 @@
 by asciinema's own reader."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ COMMANDS = ["echo *", "echo \"hello world\"", "cat", "head -c * /dev/zero", "exi
 # bytes as they come from a server that cuts them where it likes: characters of two to four bytes, and what is none
 TEXT = "a\u00e9\u20ac\U0001f600\"\\\r\n\x1b[1mb\x1b[0m\x7f\x00 end".encode()
 BAD = b"\xff\xc3(\xe2\x82 \xed\xa0\x80 \xf0\x9f\x98"
+NONE = re.compile("\ufffd+")
 
 PARAMIKO = """
 import sys, time, paramiko
@@ -92,6 +94,12 @@ def commands(t, box, server, log):
     box.sh("/usr/bin/python3 -c 'print(chr(8364) * 20000)' | ssh %s cat >/dev/null" % at, env={"PYTHONIOENCODING": "utf-8"})
     head, events, text = log.last()
     t.ok(said(events) == chr(8364) * 20000 + "\n" and len(events) > 60, "sixty thousand bytes of characters, wherever they are cut", str(len(events)))
+    box.sh("head -c 100000 /dev/urandom >~/r; ssh %s cat <~/r >~/s" % at)
+    head, events, text = log.last()
+    status, out, err = box.sh("cmp ~/r ~/s && od -An -v -tx1 ~/r")
+    data = bytes.fromhex("".join(out.split()))
+    t.ok(len(data) == 100000 and NONE.sub("\ufffd", said(events)) == NONE.sub("\ufffd", data.decode("utf-8", "replace")) and text.isascii(),
+         "any bytes at all, of which what is text stands as it is", err)
     status, out, err = box.sh("ssh %s 'exit 7'; echo $?" % at)
     t.eq(out, "7\n", "a command that says nothing")
     t.eq(log.last()[1], [], "has a head alone")

@@ -92,6 +92,25 @@ static void agent_facts(struct slice s)
     buf_free(&b);
 }
 
+/* What is one in whatever reading is the same in its one form, which matches itself as a pattern.
+ */
+static void target(struct slice s)
+{
+    char text[SSH_TARGET_TEXT_MAX];
+    struct authority at, again;
+    struct ssh_target t;
+    if (ssh_target_asked(s, 22, &at) == 0) {
+        struct slice form = slice_str(authority_text_port(&at, text, sizeof text));
+        if (ssh_target_read(form, &again) < 0 || !authority_eq(&at, &again) ||
+            ssh_target_parse(form, &t) < 0 || !ssh_target_matches(&t, &at))
+            abort();
+    }
+    if (ssh_target_read(s, &at) == 0 &&
+        (ssh_target_parse(s, &t) < 0 || !ssh_target_matches(&t, &at)))
+        abort();
+    (void)ssh_target_parse(s, &t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice s = {(const char *)data + (size > 0), size - (size > 0)};
@@ -108,6 +127,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 'g':
         agent_facts(s);
+        break;
+    case 't':
+        target(s);
         break;
     case 's':
         if (ssh_status_get(s, &status) == 0 && strlen(status.signal) >= sizeof status.signal)

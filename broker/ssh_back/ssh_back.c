@@ -13,8 +13,10 @@ static int back_loaded(struct back *b, struct err *err UNUSED)
     LIST_INIT(&s.agent_requests);
     s.pushes = (struct quota){.total = SSH_PUSH_TOTAL, .each = SSH_PUSH_EACH};
     LIST_INIT(&s.pushes.owners);
+    s.looking = (struct quota){.total = SSH_RECORDING_LOOKING, .each = SSH_RECORDING_LOOKING / 4};
     s.agents = (struct quota){.total = SSH_AGENT_REQUESTS_MAX, .each = SSH_AGENT_REQUESTS_OF_ONE};
     LIST_INIT(&s.agents.owners);
+    LIST_INIT(&s.looking.owners);
     b->self = &s;
     return 0;
 }

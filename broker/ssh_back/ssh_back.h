@@ -34,6 +34,7 @@ struct ssh_back {
     LIST_HEAD(, ssh_request) requests;
     uint64_t tickets; /* of sessions of sftp that wait for others' renames */
     struct quota agents;
+    struct quota looking; /* bytes of memory, for recordings */
     LIST_HEAD(, ssh_agent_request) agent_requests;
 };
 

@@ -2,6 +2,7 @@
 #include "ssh_recording.h"
 
 #include "back_request.h"
+#include "detect_stream.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -42,6 +43,12 @@ struct ssh_recording {
     struct buf out, in; /* the beginning of a character each, between calls */
     uint64_t written, most;
     bool typed, full, lost, ended;
+    struct detect_rules rules;
+    struct detect_stream
+        *look[2];    /* what comes and what is typed; NULL: it is not looked through */
+    bool unreadable; /* nothing more can be */
+    uint32_t found[DETECTORS];
+    struct quota_part looking;
 };
 
 /* ---- records ---- */
@@ -75,6 +82,7 @@ static void append(struct ssh_recording *r, const struct record *record)
 static void put_piece(struct ssh_recording *r, const char *detail)
 {
     struct record piece;
+    char found[DETECT_FOUND_MAX];
     struct slice text = buf_slice(&r->lines);
     if (r->lost)
         return;
@@ -84,6 +92,8 @@ static void put_piece(struct ssh_recording *r, const char *detail)
     record_put_u64(&piece, RF_OFFSET, r->written);
     record_put(&piece, RF_BODY, text);
     record_put_str(&piece, RF_DETAIL, detail);
+    if (r->ended)
+        record_put_str(&piece, RF_PATTERNS, detect_found_text(r->found, found));
     append(r, &piece);
     if (EVP_DigestUpdate(r->digest, text.p, text.n) != 1)
         r->lost = true;
@@ -206,8 +216,8 @@ static void put_event(struct ssh_recording *r, char kind, struct slice *text, bo
 }
 
 /* What is left of a character waits for its end. */
-static void put_events(struct ssh_recording *r, char kind, struct buf *waits, struct slice s,
-                       bool whole)
+static void put_part(struct ssh_recording *r, char kind, struct buf *waits, struct slice s,
+                     bool whole)
 {
     if (r->full || r->lost || r->ended)
         return;
@@ -221,6 +231,70 @@ static void put_events(struct ssh_recording *r, char kind, struct buf *waits, st
         put_event(r, kind, &text, whole);
     }
     buf_drain(waits, buf_len(waits) - text.n);
+}
+
+/* ---- what is looked through first ---- */
+
+static struct detect_stream **look_of(struct ssh_recording *r, char kind)
+{
+    return &r->look[kind == 'i'];
+}
+
+/* What is decided of it. */
+static void put_ready(struct ssh_recording *r, char kind, struct buf *waits)
+{
+    struct detect_stream *look = *look_of(r, kind);
+    struct slice ready = detect_stream_ready(look);
+    for (size_t at = 0, n; at < ready.n; at += n) {
+        n = ready.n - at < BROKER_PACKET_MAX ? ready.n - at : BROKER_PACKET_MAX;
+        put_part(r, kind, waits, (struct slice){ready.p + at, n}, false);
+    }
+    detect_stream_went(look, ready.n);
+    if (detect_stream_state(look) != DETECT_PASSES)
+        r->full = r->unreadable = true;
+}
+
+static void put_events(struct ssh_recording *r, char kind, struct buf *waits, struct slice s)
+{
+    struct detect_stream *look = *look_of(r, kind);
+    if (look == NULL) {
+        put_part(r, kind, waits, s, false);
+        return;
+    }
+    while (s.n > 0 && !r->unreadable) {
+        size_t room = detect_stream_room(look), n = s.n < room ? s.n : room;
+        detect_stream_take(look, s.p, n);
+        s = (struct slice){s.p + n, s.n - n};
+        put_ready(r, kind, waits);
+    }
+}
+
+static void end_events(struct ssh_recording *r, char kind, struct buf *waits)
+{
+    struct detect_stream *look = *look_of(r, kind);
+    if (look && !r->unreadable) {
+        detect_stream_end(look);
+        put_ready(r, kind, waits);
+    }
+    for (unsigned k = 0; look && k < DETECTORS; k++)
+        r->found[k] += detect_stream_counts(look)[k];
+    put_part(r, kind, waits, SLICE(""), true);
+}
+
+/* -1: no memory for it. */
+static int look_begin(struct ssh_recording *r, struct quota *looking)
+{
+    size_t n = 1 + (size_t)r->typed;
+    r->rules.redact = r->of->rule->ssh->record_redact;
+    if (r->rules.redact == 0)
+        return 0;
+    if (quota_take(looking, &r->looking, slice_str(r->of->sandbox), n * DETECT_STREAM_SIZE) !=
+        QUOTA_TAKEN)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if ((r->look[i] = detect_stream_new(&r->rules, DETECT_PLAIN, NULL, NULL)) == NULL)
+            return -1;
+    return 0;
 }
 
 /* ---- the recording ---- */
@@ -250,7 +324,8 @@ static int put_header(struct ssh_recording *r, const struct ssh_facts *f)
 }
 
 struct ssh_recording *ssh_recording_new(const struct back_request *of, const struct ssh_facts *f,
-                                        void (*more)(void *arg), void *arg, bool *failed)
+                                        struct quota *looking, void (*more)(void *arg), void *arg,
+                                        bool *failed)
 {
     const struct ssh_terms *t = of->rule->ssh;
     *failed = false;
@@ -274,7 +349,8 @@ struct ssh_recording *ssh_recording_new(const struct back_request *of, const str
     r->digest = EVP_MD_CTX_new();
     r->retry = event_new(of->back->base, -1, 0, on_retry, r);
     *failed = r->timer == NULL || r->retry == NULL || r->digest == NULL ||
-              EVP_DigestInit_ex(r->digest, EVP_sha256(), NULL) != 1 || put_header(r, f) < 0;
+              EVP_DigestInit_ex(r->digest, EVP_sha256(), NULL) != 1 || put_header(r, f) < 0 ||
+              look_begin(r, looking) < 0;
     if (!*failed)
         return r;
     ssh_recording_free(r);
@@ -284,13 +360,13 @@ struct ssh_recording *ssh_recording_new(const struct back_request *of, const str
 void ssh_recording_output(struct ssh_recording *r, struct slice bytes)
 {
     if (r)
-        put_events(r, 'o', &r->out, bytes, false);
+        put_events(r, 'o', &r->out, bytes);
 }
 
 void ssh_recording_input(struct ssh_recording *r, struct slice bytes)
 {
     if (r && r->typed)
-        put_events(r, 'i', &r->in, bytes, false);
+        put_events(r, 'i', &r->in, bytes);
 }
 
 void ssh_recording_window(struct ssh_recording *r, uint32_t columns, uint32_t rows)
@@ -330,15 +406,18 @@ static void put_end(struct ssh_recording *r)
 {
     unsigned char sum[EVP_MAX_MD_SIZE];
     char detail[200], hex[2 * 32 + 1] = "";
-    put_events(r, 'o', &r->out, SLICE(""), true);
-    put_events(r, 'i', &r->in, SLICE(""), true);
+    end_events(r, 'o', &r->out);
+    end_events(r, 'i', &r->in);
     if (buf_len(&r->lines) > 0)
         put_piece(r, "");
     if (EVP_DigestFinal_ex(r->digest, sum, NULL) == 1)
         for (size_t i = 0; i < 32; i++)
             snprintf(hex + 2 * i, 3, "%02x", sum[i]);
     snprintf(detail, sizeof detail, "%llu bytes, sha256:%s%s", (unsigned long long)r->written, hex,
-             r->full ? "; the session went on beyond record_megabytes" : "");
+             r->unreadable ? "; the session went on with what cannot be looked through"
+             : r->full     ? "; the session went on beyond record_megabytes"
+                           : "");
+    r->ended = true;
     put_piece(r, detail);
 }
 
@@ -346,8 +425,6 @@ bool ssh_recording_end(struct ssh_recording *r)
 {
     if (r && !r->ended)
         put_end(r);
-    if (r)
-        r->ended = true;
     return r == NULL || LIST_EMPTY(&r->pieces);
 }
 
@@ -371,6 +448,9 @@ void ssh_recording_free(struct ssh_recording *r)
     if (r->retry)
         event_free(r->retry);
     EVP_MD_CTX_free(r->digest);
+    for (size_t i = 0; i < ARRAY_LEN(r->look); i++)
+        detect_stream_free(r->look[i]);
+    quota_leave(&r->looking);
     buf_free(&r->out);
     buf_free(&r->in);
     buf_free(&r->lines);

@@ -13,16 +13,21 @@
 #include <event2/event.h>
 
 enum {
-    SSH_RECORDING_READ = 4096
-}; /* of what comes at a time: each byte may be twelve of its text */
+    SSH_RECORDING_READ = 4096, /* of what comes at a time: each byte may be twelve of its text */
+    SSH_RECORDING_LOOKING = 32 << 20, /* bytes of memory for what is looked through; a quarter is a
+                                       * sandbox's */
+};
 
 struct back_request;
+struct quota;
 struct ssh_recording;
 
-/* Of a request that is on record. more: nothing waits any more. NULL: its rule asks for none, or
- * memory is out (*failed). */
+/* Of a request that is on record. more: nothing waits any more. looking: bytes of memory for what
+ * is looked through (`record_redact`), by sandbox. NULL: its rule asks for none, or there is no
+ * memory for it (*failed). */
 struct ssh_recording *ssh_recording_new(const struct back_request *of, const struct ssh_facts *f,
-                                        void (*more)(void *arg), void *arg, bool *failed);
+                                        struct quota *looking, void (*more)(void *arg), void *arg,
+                                        bool *failed);
 /* NULL is fine from here on. */
 void ssh_recording_output(struct ssh_recording *r, struct slice bytes);
 void ssh_recording_input(struct ssh_recording *r, struct slice bytes);

@@ -266,13 +266,22 @@ static int advance(struct ssh_request *q, const char **code, const char **text)
     }
 }
 
+/* Before the server is asked for anything: what is to be recorded does not run without. */
+static int begin_recording(struct ssh_request *q, const char **code, const char **text)
+{
+    bool failed;
+    q->recording =
+        ssh_recording_new(&q->request, &q->facts, &q->of->looking, ssh_carry_more, q, &failed);
+    if (!failed)
+        return 1;
+    *code = "overload";
+    *text = "there is no memory for a recording: end one that runs";
+    return -1;
+}
+
 /* 1, or -1: memory is out. Of sftp the front is told once the server has said where it begins. */
 static int begun(struct ssh_request *q)
 {
-    bool failed;
-    q->recording = ssh_recording_new(&q->request, &q->facts, ssh_carry_more, q, &failed);
-    if (failed)
-        return -1;
     ssh_recording_input(q->recording, buf_slice(&q->in)); /* what came before */
     if (q->facts.verb == SSH_SFTP)
         q->sftp = sftp_session_new(q);
@@ -290,7 +299,9 @@ void ssh_request_turn(void *request, bool late)
     bool alive = late || ssh_pump_run(q->pump) == 0;
     while (r == 1 && q->state < REQUEST_RUNNING) {
         r = advance(q, &code, &text);
-        if (r == 1 && ++q->state == REQUEST_RUNNING)
+        if (r == 1 && ++q->state == REQUEST_OPENING)
+            r = begin_recording(q, &code, &text);
+        if (r == 1 && q->state == REQUEST_RUNNING)
             r = begun(q);
     }
     if (r == 2)

@@ -55,7 +55,7 @@ static void take(void *arg, const struct query_row *row)
         if (!r->whole)
             r->wrong = "it is not what its end in the log says";
         else if (strchr(row->detail, ';'))
-            out_error("the session went on; the recording ends where its rule says");
+            out_error("the recording ends before its session: %s", strchr(row->detail, ';') + 2);
     }
     json_decref(o);
 }

@@ -47,6 +47,9 @@ const struct key rule_keys[] = {
     RULE_KEY("record", WORDS("output", "all"), "allow of `ssh://`", "nothing",
              "`output`: what commands and shells say goes into the log, as a recording of a "
              "terminal; `all`: what is typed, too, passwords among it. See *SSH*"),
+    RULE_KEY("record_redact", AS(strings), "allow of `ssh://`", "nothing",
+             "list or one of detectors (as of `redact`): what they find is made unreadable in the "
+             "recording, and nowhere else. See *SSH*"),
     RULE_KEY("record_megabytes", UINT(1, 100), "allow of `ssh://`", "1",
              "how large a recording may get, 1 to 100 (of 1000000 bytes); then it stops"),
     RULE_KEY("forward", AS(strings), "allow of `ssh://`", "none",

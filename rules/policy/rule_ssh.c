@@ -175,6 +175,11 @@ static int read_record(const struct node *rule, struct ssh_terms *t, struct err 
         return node_fail(&n, err, "'record' is about 'commands' and 'shell'");
     if (!there && node_get(rule, "record_megabytes", &n))
         return node_fail(&n, err, "'record_megabytes' is about 'record'");
+    bool redacts = node_get(rule, "record_redact", &n);
+    if (!there && redacts)
+        return node_fail(&n, err, "'record_redact' is about 'record'");
+    if (redacts && rule_detectors_read(&n, &t->record_redact, err) < 0)
+        return -1;
     if (node_key_word(rule, rule_keys, "record", &word, err) < 0 ||
         node_key_uint(rule, rule_keys, "record_megabytes", &megabytes, err) < 0)
         return -1;
@@ -317,10 +322,10 @@ static int read_server(struct rule_broker_reading *r, struct err *err)
     return rule_refs_read(r->arena, r->rule, r->entry, err) < 0 ? -1 : read_host_keys(r, err);
 }
 
-static const char *const keys[] = {"commands",     "shell",        "terminal",
-                                   "host_keys",    "read_files",   "write_files",
-                                   "remove_files", "hidden_files", "file_megabytes",
-                                   "forward",      "record",       "record_megabytes"};
+static const char *const keys[] = {
+    "commands",     "shell",        "terminal",       "host_keys", "read_files", "write_files",
+    "remove_files", "hidden_files", "file_megabytes", "forward",   "record",     "record_megabytes",
+    "record_redact"};
 
 static const struct rule_broker_with others[] = {
     {"ssh_certificate", CREDENTIAL_SSH_CERTIFICATE},

@@ -53,6 +53,7 @@ struct ssh_terms {
     bool terminal;                   /* a command may have one */
     bool record_typed;               /* what is typed is in its recording, too */
     uint64_t record_bytes;           /* of a recording, at most; 0: there is none */
+    uint32_t record_redact;          /* detectors whose finds are made unreadable in it */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;
     struct ssh_files files;           /* over SFTP */

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, sshd, tap  # noqa: E402
 
-HOST, OTHER, TYPED = "build.example.com", "other.example.com", "typed.example.com"
+HOST, OTHER, TYPED, REDACTED = "build.example.com", "other.example.com", "typed.example.com", "redacted.example.com"
 COMMANDS = ["echo *", "echo \"hello world\"", "cat", "head -c * /dev/zero", "exit *", "stty size", "sleep *", "echo first; echo second"]
 # bytes as they come from a server that cuts them where it likes: characters of two to four bytes, and what is none
 TEXT = "a\u00e9\u20ac\U0001f600\"\\\r\n\x1b[1mb\x1b[0m\x7f\x00 end".encode()
@@ -139,7 +139,7 @@ def bounded(t, box, server, log):
     one = log.newest()
     tap.wait_for(lambda: one["id"] in log.d.ends([one]), 10)
     status, out, err = log.recording(one["id"])
-    t.ok(status == 0 and "the session went on" in err and 900000 < len(out) <= 1000000, "of which the recording has what its rule says, and says so",
+    t.ok(status == 0 and "the session went on beyond record_megabytes" in err and 900000 < len(out) <= 1000000, "of which the recording has what its rule says, and says so",
          str((status, len(out))), err, str(log.d.ends([one]).get(one["id"])))
     t.ok(said([json.loads(x) for x in out.splitlines()[1:]]).strip("\0") == "", "and no line of it is broken")
 
@@ -158,6 +158,41 @@ def terminal(t, box, server, log):
         t.eq(said(events, "i"), "one\ntwo\n\x04" if typed else "", "what is typed is in it" if typed else "what is typed is not")
         t.ok(said(events).count("one") == 2 and sorted(e[0] for e in events) == [e[0] for e in events], "in the order of its times", str(events))
         plays(t, text)
+
+
+def looked_through(t, box, d, server, log):
+    """What detectors find is not in the recording, in whatever pieces it comes; the client has it."""
+    key, token = sshd.keygen(t.path("printed"))[0].decode(), "ghp_" + "".join(chr(65 + i * 7 % 26) for i in range(36))
+    text = "before\n" + key + "between " + token + " after \u20ac\n"
+    program = ("import os, subprocess, sys, time; p = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)\n"
+               "for i in range(0, len(T), 97): os.write(p.stdin.fileno(), T[i:i + 97]); time.sleep(0.01)\n"
+               "p.stdin.close(); p.wait()")
+    status, out, err = box.sh("/usr/bin/python3 -c \"$P\" ssh %s@%s cat" % (server.user, REDACTED), env={"P": "T = %r\n%s" % (text.encode(), program)}, timeout=40)
+    t.ok(status == 0 and out == text, "the client has what the server says", out[-200:], err)
+    head, events, cast = log.last()
+    for kind, what in (("o", "what it says"), ("i", "what is typed")):
+        one = said(events, kind)
+        t.ok(one.startswith("before\n") and one.endswith(" after \u20ac\n") and len(one) == len(text) and "between" in one, what + " is in the recording", one[-300:])
+        t.ok(not any(line in one for line in key.splitlines()[1:-1]) and token not in one, "without the key and the token", one)
+    plays(t, cast)
+    log.d.settle()
+    last = [r for r in log.d.kinds("body") if r["id"] == log.newest()["id"]][-1]
+    t.ok(last.get("patterns") == "private_key 2, github 2", "and how many that were", str(last)[-300:])
+    whole = b"".join(open(p, "rb").read() for p in d.audit_files())
+    t.ok(token.encode() not in whole and key.splitlines()[1].encode() not in whole, "nor anywhere in the log")
+
+
+def share(t, box, d, server, log):
+    """What is looked through has its memory: a sandbox that has its part of it gets no more recordings, and another one does."""
+    other = durward.Sandbox(d)
+    box.sh("for i in $(seq 20); do (ssh %s@%s 'sleep 32' >/dev/null 2>~/err.$i &) ; done" % (server.user, REDACTED))
+    t.ok(tap.wait_for(lambda: "no memory for a recording" in box.sh("cat ~/err.*")[1], 40), "a sandbox gets no more recordings than its part",
+         box.sh("cat ~/err.*")[1][-600:])
+    status, out, err = other.sh("ssh %s@%s 'echo hello'" % (server.user, REDACTED))
+    t.eq((status, out), (0, "hello\n"), "another one does: " + err)
+    box.sh("pkill ssh")
+    t.ok(tap.wait_for(lambda: box.sh("ssh %s@%s 'echo hello'" % (server.user, REDACTED))[1] == "hello\n", 20), "and this one when others are over")
+    other.close()
 
 
 def others(t, box, d, server, log):
@@ -193,14 +228,17 @@ def main(t):
     d = durward.Durward(t, "d")
     d.secret("deploy_key", server.key)
     d.secrets["deploy"] = {"ssh_key": {"key": "deploy_key"}}
-    for host in (HOST, OTHER, TYPED):
+    for host in (HOST, OTHER, TYPED, REDACTED):
         d.resolve[host + ":22"] = server.address
-    d.policy("coder", [rule(server, HOST, record="output"), rule(server, OTHER), rule(server, TYPED, record="all", record_megabytes=2)])
+    d.policy("coder", [rule(server, HOST, record="output"), rule(server, OTHER), rule(server, TYPED, record="all", record_megabytes=2),
+                       rule(server, REDACTED, record="all", record_redact="credentials")])
     box, log = durward.Sandbox(d, binds=durward.client_binds("venv")), Log(t, d)
     t.part(commands, t, box, server, log)
     t.part(spoiled, t, box, d, server, log)
     t.part(bounded, t, box, server, log)
     t.part(terminal, t, box, server, log)
+    t.part(looked_through, t, box, d, server, log)
+    t.part(share, t, box, d, server, log)
     t.part(others, t, box, d, server, log)
     box.close()
     for pid, line in tap.descendants():

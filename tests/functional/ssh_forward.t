@@ -204,7 +204,7 @@ def libraries(t, box, bed):
             t.ok(found["most"] == 16 and found["several"] == [str(i) for i in range(16)] and found["again"] == 16,
                  "sixteen channels of a connection, no more, and one again once one has ended", out)
             t.ok(found["local"] == 1, "a socket's path is refused", out)
-            t.ok(tap.wait_for(lambda: any(n == 4 for n, _ in bed.sum.sums[before:]), 10), "what is said before a client closes arrives", str(bed.sum.sums))
+            t.ok(tap.wait_for(lambda: [n for n, _ in bed.sum.sums[before:]] == [3000000] * 2, 20), "what is said before a client closes arrives", str(bed.sum.sums))
         else:
             t.ok(found["local"] == "local" and found["back"] != "opened" and found["socket"] != "opened", "by a port of its own; none back, no socket", out)
 

@@ -43,7 +43,7 @@ def with_paramiko():
     found["half"] = all_of(c).decode().strip() == digest()
     c.close()
     c = opened(SUM)  # it says all, and goes at once
-    c.sendall(b"gone")
+    c.sendall(SAID)
     c.close()
     try:
         opened(REFUSED)
@@ -57,8 +57,9 @@ def with_paramiko():
     try:
         for _ in range(20):
             held.append(opened(ECHO))
-    except paramiko.ChannelException as e:
-        found["most"] = len(held)
+    except paramiko.ChannelException:
+        pass
+    found["most"] = len(held)
     for i, c in enumerate(held):
         c.sendall(b"%d" % i)
         c.settimeout(20)

@@ -140,7 +140,7 @@ static int unknown_key(const struct node *n, const char *name, const struct key 
     if (best >= 0)
         return node_fail(&at, err, "unknown key '%.60s'; did you mean '%s'?", name,
                          keys[best].name);
-    char list[500] = "";
+    char list[560] = "";
     for (size_t i = 0; i < n_keys; i++) {
         size_t used = strlen(list);
         if (used + strlen(keys[i].name) + 8 > sizeof list) {

@@ -43,7 +43,8 @@ enum channel_state {
     CHANNEL_OPEN = 0, /* nothing is asked yet */
     CHANNEL_ASKED,
     CHANNEL_RUNNING, /* the back has it */
-    CHANNEL_ENDED,   /* its status is known, or that there is none; bytes may still be on their way to the client */
+    CHANNEL_ENDED, /* its status is known, or that there is none; bytes may still be on their way to
+                      the client */
     CHANNEL_CLOSED,
 };
 

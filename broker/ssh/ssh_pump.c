@@ -8,7 +8,7 @@ const char ssh_pump_kex[] =
     "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,"
     "ecdh-sha2-nistp521,diffie-hellman-group16-sha512,diffie-hellman-group18-sha512";
 const char ssh_pump_ciphers[] = "chacha20-poly1305@openssh.com,aes256-gcm@openssh.com,"
-                                "aes128-gcm@openssh.com,aes256-ctr,aes128-ctr";
+                                "aes128-gcm@openssh.com,aes256-ctr,aes192-ctr,aes128-ctr";
 const char ssh_pump_macs[] = "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,"
                              "hmac-sha2-256,hmac-sha2-512";
 

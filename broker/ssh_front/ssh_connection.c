@@ -103,12 +103,21 @@ static void on_global(ssh_session session UNUSED, ssh_message m, void *arg)
 
 /* ---- turns ---- */
 
+/* "SSH-2.0-NAME", if it has come: RFC 4253 4.2 wants the name of its software, as OpenSSH does. */
+static bool is_named(ssh_session session)
+{
+    const char *said = ssh_get_clientbanner(session),
+               *at = said && strlen(said) > 4 ? strchr(said + 4, '-') : NULL;
+    return said == NULL || (at && at[1] > ' ');
+}
+
 static int exchange(struct ssh_connection *c)
 {
     int r = ssh_handle_key_exchange(c->session);
-    if (r == SSH_OK)
-        c->exchanged = true;
-    return r == SSH_OK || r == SSH_AGAIN ? 0 : -1;
+    if ((r != SSH_OK && r != SSH_AGAIN) || !is_named(c->session))
+        return -1;
+    c->exchanged = r == SSH_OK;
+    return 0;
 }
 
 static void on_turn(void *arg, bool late)

@@ -31,6 +31,22 @@ for hello in ('SSH-2.0-x', 'SSH-1.99-x', 'SSH-2.0-x with a comment', 'SSH-1.5-x'
         pass
     print('list' if b'curve25519' in got else 'end', end=' ', flush=True)
 """
+# Greetings without a name: how long until the far end goes; one with a name is waited for.
+NAMELESS = """
+import socket, sys, time
+for hello in ('SSH-2.0-', 'SSH-2.0', 'SSH-2.0- x', 'SSH-1.99-', 'SSH-2.0-x'):
+    s = socket.create_connection((sys.argv[1], 22), 10)
+    s.settimeout(4)
+    s.sendall(hello.encode() + b'\\r\\n')
+    try:
+        while s.recv(65536):
+            pass
+        print('end', end=' ', flush=True)
+    except socket.timeout:
+        print('waits', end=' ', flush=True)
+    except OSError:
+        print('end', end=' ', flush=True)
+"""
 # Speaks SSH's outer form only: what is sent before any key is agreed on, and how long it is until the far end goes.
 RAW = """
 import os, socket, struct, sys, time
@@ -262,6 +278,8 @@ def transfers(t, box, d, server):
     t.eq(out.split(), "0 1 10 100 1024 32768 65536 131072 262144".split(), "sizes, both ways")
     status, out, err = box.sh("/usr/bin/python3 -c \"$P\" %s" % HOST, env={"P": VERSIONS}, timeout=90)
     t.eq(out.split()[:5] + out.split()[6:], "list list list end end end end end".split(), "greetings of other versions: " + out)
+    status, out, err = box.sh("/usr/bin/python3 -c \"$P\" %s" % HOST, env={"P": NAMELESS}, timeout=90)
+    t.eq(out.split(), "end end end end waits".split(), "greetings without a name of their software: " + err)
 
 
 def cut_off(t):

@@ -19,7 +19,7 @@ def missing():
     """Why there can be no server here; None: there can."""
     python = os.path.join(durward.clients_dir(), "venv/bin/python")
     there = os.access(python, os.X_OK) and subprocess.run([python, "-c", "import asyncssh"], capture_output=True).returncode == 0
-    return None if there else "asyncssh is not among the clients (tests/functional/clients/setup)"
+    return None if there else "the client libraries are not there: tests/functional/clients/setup"
 
 
 class Server:

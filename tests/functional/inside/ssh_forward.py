@@ -1,11 +1,11 @@
 """paramiko or asyncssh, inside: forwards of an SSH connection. -> JSON: what each of the steps found.
-usage: ssh_forward.py LIBRARY HOST USER ECHO REFUSED CLOSED SUM (ports of 127.0.0.1 at the server)"""
+usage: ssh_forward.py LIBRARY HOST USER ECHO REFUSED CLOSED SUM BRIEF (ports of 127.0.0.1 at the server)"""
 import hashlib
 import json
 import sys
 
 LIBRARY, HOST, USER = sys.argv[1:4]
-ECHO, REFUSED, CLOSED, SUM = map(int, sys.argv[4:8])
+ECHO, REFUSED, CLOSED, SUM, BRIEF = map(int, sys.argv[4:9])
 SAID = b"0123456789" * 300000
 
 
@@ -42,6 +42,13 @@ def with_paramiko():
     c.shutdown_write()
     found["half"] = all_of(c).decode().strip() == digest()
     c.close()
+    c = opened(BRIEF)  # whose end comes first
+    found["brief"] = all_of(c).decode()
+    try:
+        c.sendall(SAID)
+        c.shutdown_write()
+    except OSError as e:
+        found["cut"] = str(e)
     c = opened(SUM)  # it says all, and goes at once
     c.sendall(SAID)
     c.close()

@@ -18,8 +18,10 @@ globalThis.fetch = async (input, init) => {
     if (!LOOPBACK.includes(url.hostname)) return own(input, init);
     note("");
     if (process.env.MCP_WIRE !== "inside") return own(input, init);
-    const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
-    headers.set("X-Suite-To", url.host);
+    const given = init?.headers ?? (input instanceof Request ? input.headers : {});
+    // Headers has its fields in an order of its own
+    const headers = given instanceof Headers || Array.isArray(given) ? new Headers(given) : { ...given, "X-Suite-To": url.host };
+    if (headers instanceof Headers) headers.set("X-Suite-To", url.host);
     const to = "https://a0.suite.example.com" + url.pathname + url.search;
     const response = await (input instanceof Request ? own(new Request(to, input), { ...init, headers }) : own(to, { ...init, headers }));
     const denied = response.headers.get("durward-denied");

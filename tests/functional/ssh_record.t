@@ -66,7 +66,7 @@ def plays(t, text):
     """asciinema's own reader shows the same."""
     program = next((p for p in (os.path.join(durward.clients_dir(), "venv/bin/asciinema"), shutil.which("asciinema")) if p and os.path.exists(p)), None)
     if program is None:
-        t.skip("asciinema's own reader", "asciinema is not installed (pip install asciinema==2.4.0)")
+        t.skip("asciinema's own reader", "it is not there: run tests/functional/clients/setup, or install asciinema")
         return
     path = t.write("session.cast", text)
     r = subprocess.run([program, "cat", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, HOME=t.mkdir("asciinema")), timeout=30)

@@ -22,11 +22,17 @@ static const struct arg_option options[] = {
 
 const struct command command_explain = {
     "explain",
-    "[-c FILE] [--policy NAME] METHOD URL | --preset NAME",
+    "[-c FILE] [--policy NAME] METHOD URL [TEXT] | --preset NAME",
     "Say what a policy answers to a request, and why.",
     options,
     "The first word is allow, ask or deny; then the rule that decided, the credential's name and\n"
-    "the reason. Example: durward explain GET https://api.github.com/repos/acme/site\n",
+    "the reason. Example: durward explain GET https://api.github.com/repos/acme/site\n"
+    "\n"
+    "Of ssh:// METHOD is fetch, push, exec, shell, connect, sftp, or what is done to a file "
+    "(read,\n"
+    "write, list, ...), and TEXT the command, the target or the file; of postgres://, mysql://,\n"
+    "redis://, smtp:// and imap:// it is connect, and TEXT the recipients (from:ADDRESS is the\n"
+    "sender) or the folder. Example: durward explain exec ssh://ops@build.example.com uptime\n",
     cmd_explain,
 };
 
@@ -39,7 +45,8 @@ static const char *ranges_text(const struct rule *r, const char *names)
 }
 
 /* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
-static void print_more(const struct rule *r, const struct budget *whole, const char *names)
+static void print_more(const struct rule *r, const struct budget *whole, const char *names,
+                       bool http)
 {
     char text[600];
     if (r->ask)
@@ -53,7 +60,7 @@ static void print_more(const struct rule *r, const struct budget *whole, const c
         printf("  websocket:  it may become one\n");
     if (names)
         printf("  searched:   for %s, which this host gets\n", names);
-    if ((names || r->credential) && !r->tunnel)
+    if (http && (names || r->credential) && !r->tunnel)
         printf("  ranges:     %s\n", ranges_text(r, names));
     if (r->budget)
         printf("  budget:     %s\n", budget_text(r->budget, text, sizeof text));
@@ -97,7 +104,7 @@ static int print_answer(const struct answer *w, const struct policy_query *q,
         printf("  uncaptured: the reply may hold %s; without `capture` the sandbox gets it\n",
                policy_query_uncaptured(w, q));
     if (w->verdict != VERDICT_DENY && w->rule)
-        print_more(w->rule, policy_budget(p), names);
+        print_more(w->rule, policy_budget(p), names, scheme_is_http(q->authority.scheme));
     printf("  why:        %s (%s)\n", w->why, w->code);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
@@ -143,12 +150,14 @@ static int cmd_explain(int argc, char **argv)
     if (preset)
         return a.next < argc ? args_usage(a.cmd, "--preset stands alone")
                              : preset_print(preset, a.json);
-    if (argc - a.next != 2)
+    if (argc - a.next != 2 && argc - a.next != 3)
         return args_usage(a.cmd, "a method and a URL are needed");
     q.method = slice_str(argv[a.next]);
-    if (policy_query_url(argv[a.next + 1], &q, &err) < 0)
+    q.text = slice_str(argc - a.next == 3 ? argv[a.next + 2] : "");
+    if (policy_query_read(argv[a.next + 1], &q, &err) < 0)
         return args_usage(a.cmd, "%s", err.text);
-    if (argv[a.next][strspn(argv[a.next], "abcdefghijklmnopqrstuvwxyz")] == 0)
+    if (scheme_is_http(q.authority.scheme) &&
+        argv[a.next][strspn(argv[a.next], "abcdefghijklmnopqrstuvwxyz")] == 0)
         out_error("note: methods are written in capitals; no client sends '%s'", argv[a.next]);
     int code = explain(file, policy, &q, a.json, &err);
     if (err.code != ERR_NONE)

@@ -43,6 +43,7 @@ struct suite {
 
 struct wanted {
     const char *request, *expect, *code, *credential, *rule, *policy;
+    char url[8192];
 };
 
 static int read_word(const struct node *n, const char *key, const char **ret, struct err *err)
@@ -87,7 +88,8 @@ static int read_test(const struct node *n, struct wanted *w, struct policy_query
         read_headers(n, q, err) < 0)
         return -1;
     if (w->request == NULL || !node_get(n, "expect", &at))
-        return node_fail(n, err, "a test has 'request: METHOD URL' and 'expect: allow|ask|deny'");
+        return node_fail(n, err,
+                         "a test has 'request: METHOD URL [TEXT]' and 'expect: allow|ask|deny'");
     if (node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
         return -1;
     w->expect = words[word];
@@ -96,7 +98,10 @@ static int read_test(const struct node *n, struct wanted *w, struct policy_query
     if (space == NULL)
         return node_fail(&at, err, "'request' is METHOD URL");
     q->method = (struct slice){w->request, (size_t)(space - w->request)};
-    return policy_query_url(space + 1, q, &inner) < 0 ? node_fail(&at, err, "%s", inner.text) : 0;
+    size_t length = strcspn(space + 1, " ");
+    snprintf(w->url, sizeof w->url, "%.*s", (int)length, space + 1);
+    q->text = slice_str(space + 1 + length + (space[1 + length] == ' '));
+    return policy_query_read(w->url, q, &inner) < 0 ? node_fail(&at, err, "%s", inner.text) : 0;
 }
 
 /* What differs, or "". */

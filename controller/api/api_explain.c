@@ -32,22 +32,24 @@ void api_policy(struct api *a, struct evhttp_request *req, struct asked *q)
         api_refuse_err(req, &err);
 }
 
-/* POST /v1/explain {"method", "url", "policy"?} */
+/* POST /v1/explain {"method", "url", "text"?, "policy"?} */
 void api_explain(struct api *a, struct evhttp_request *req, struct asked *asked UNUSED)
 {
     struct err err = {0};
-    const char *method = NULL, *url = NULL, *name = NULL;
+    const char *method = NULL, *url = NULL, *text = NULL, *name = NULL;
     struct policy_query q = {0};
     struct answer w;
-    json_t *v = NULL, *body = asked_body(req, "method url policy", &err);
+    json_t *v = NULL, *body = asked_body(req, "method url text policy", &err);
     if (body && asked_text(body, "method", 64, &method, &err) == 0 &&
         asked_text(body, "url", 8192, &url, &err) == 0 &&
+        asked_text(body, "text", 8192, &text, &err) == 0 &&
         asked_text(body, "policy", RUN_NAME_MAX - 1, &name, &err) == 0) {
+        q.method = slice_str(method);
+        q.text = slice_str(text);
         if (method == NULL || url == NULL)
             err_set(&err, ERR_PARSE, "'method' and 'url' are needed");
-        else if (policy_query_url(url, &q, &err) == 0 &&
+        else if (policy_query_read(url, &q, &err) == 0 &&
                  (name = policy_wanted(a, name, &err)) != NULL) {
-            q.method = slice_str(method);
             const struct policy *p = config_policy(a->controller->config, name);
             policy_query_decide(p, &q, &w);
             v = policy_query_json(p, &q, &w, name);

@@ -7,6 +7,7 @@
 #include "cloud_identity.h"
 #include "kube_rule.h"
 #include "new_secret.h"
+#include "policy_query_broker.h"
 #include "target.h"
 
 #include <stdio.h>
@@ -35,6 +36,16 @@ int policy_query_url(const char *url, struct policy_query *q, struct err *err)
     q->has_query = *rest == '?';
     q->query = q->has_query ? (struct slice){rest + 1, strcspn(rest + 1, "#")} : SLICE("");
     return 0;
+}
+
+int policy_query_read(const char *url, struct policy_query *q, struct err *err)
+{
+    int broker = policy_query_broker_url(url, q, err);
+    if (broker != 0)
+        return broker < 0 ? -1 : policy_query_broker_check(q, err);
+    return q->text.n > 0
+               ? err_set(err, ERR_PARSE, "nothing stands behind a URL of HTTP: %.*s", SL(q->text))
+               : policy_query_url(url, q, err);
 }
 
 static const char *reason(const struct guard_answer *a)
@@ -99,6 +110,10 @@ void policy_query_decide(const struct policy *p, const struct policy_query *q, s
 {
     const struct admission_request ask = {
         .policy = p, .authority = &q->authority, .as_tunnel = true};
+    if (!scheme_is_http(q->authority.scheme)) {
+        policy_query_broker_decide(p, q, ret);
+        return;
+    }
     struct arena *names = arena_new();
     struct admission a = {.answer.where = ""};
     struct head h;
@@ -130,7 +145,8 @@ const char *policy_query_verdict(enum verdict v)
 const char *policy_query_uncaptured(const struct answer *w, const struct policy_query *q)
 {
     const struct rule *rule = w->verdict == VERDICT_DENY ? NULL : w->rule;
-    if (rule == NULL || rule->tunnel || rule->n_captures > 0)
+    if (rule == NULL || rule->tunnel || rule->n_captures > 0 ||
+        !scheme_is_http(q->authority.scheme))
         return NULL;
     return new_secret_in(q->method, slice_str(q->authority.host), q->path);
 }
@@ -167,7 +183,8 @@ static json_t *captures(const struct rule *rule)
 }
 
 /* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
-static void put_more(json_t *v, const struct rule *r, const struct budget *whole, const char *names)
+static void put_more(json_t *v, const struct rule *r, const struct budget *whole, const char *names,
+                     bool http)
 {
     char text[600];
     if (r->inspection)
@@ -179,7 +196,7 @@ static void put_more(json_t *v, const struct rule *r, const struct budget *whole
         json_object_set_new(v, "websocket", json_true());
     if (names)
         json_object_set_new(v, "searched_for", json_string(names));
-    if ((names || r->credential) && !r->tunnel)
+    if (http && (names || r->credential) && !r->tunnel)
         json_object_set_new(v, "ranges", json_boolean(r->ranges));
     if (r->budget)
         json_object_set_new(v, "budget", json_string(budget_text(r->budget, text, sizeof text)));
@@ -201,7 +218,8 @@ json_t *policy_query_json(const struct policy *p, const struct policy_query *q,
                   "authority", at, "why", w->why);
     if (v && w->verdict != VERDICT_DENY && w->rule)
         put_more(v, w->rule, policy_budget(p),
-                 policy_taint_text(p, &q->authority, searched, sizeof searched));
+                 policy_taint_text(p, &q->authority, searched, sizeof searched),
+                 scheme_is_http(q->authority.scheme));
     const char *asked = policy_query_kubernetes(w, q, searched, sizeof searched);
     if (v && asked)
         json_object_set_new(v, "kubernetes", json_string(asked));

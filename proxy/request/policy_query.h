@@ -13,6 +13,9 @@ struct policy_query {
     struct authority authority;
     struct slice method, path, query; /* borrowed */
     bool has_query;
+    struct slice user; /* of ssh:// */
+    struct slice text; /* what stands behind the URL: a command, a target, a file, addresses, a
+                        * folder; n 0: nothing */
     struct {
         const char *name, *value;
     } header[POLICY_QUERY_HEADERS_MAX];
@@ -27,6 +30,9 @@ struct answer {
 
 /* scheme://authority[/path][?query][#fragment]; no scheme is https, as in rules. Borrows url. */
 int policy_query_url(const char *url, struct policy_query *q, struct err *err);
+/* The same, or a URL of what brokers carry (ssh, postgres, mysql, redis, smtp, imap), which is
+ * checked against q's method and text: they are set already. */
+int policy_query_read(const char *url, struct policy_query *q, struct err *err);
 void policy_query_decide(const struct policy *p, const struct policy_query *q, struct answer *ret);
 const char *policy_query_verdict(enum verdict v); /* "allow", "ask", "deny" */
 /* A secret that the origin makes and that no capture takes: the sandbox would have it. NULL: none.

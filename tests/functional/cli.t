@@ -132,6 +132,64 @@ def listeners(t, d):
     d.save()
 
 
+BROKERS = """version: 1
+secrets:
+  word: { file: %s/word }
+  key: { ssh_key: { key: word } }
+  pg: { postgres_login: { user: a, password: word } }
+  mail: { smtp_login: { user: a, password: word } }
+  box: { imap_login: { user: a, password: word } }
+  cache: { redis_login: { user: a, password: word } }
+policies:
+  p:
+    rules:
+    - { allow: "ssh://git@github.com/acme/**", with: { ssh_key: key } }
+    - { allow: "ssh://git@github.com/acme/docs", access: read-only, with: { ssh_key: key } }
+    - { allow: "ssh://ops@build.example.com", commands: ["uptime"], read_files: ["/srv/**"], forward: ["db.internal:5432"],
+        host_keys: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl", with: { ssh_key: key } }
+    - { ask: "postgres://db.example.com/orders", with: { postgres_login: pg } }
+    - { allow: "smtps://mail.example.com", recipients: ["*@example.com"], senders: ["bot@example.com"], with: { smtp_login: mail } }
+    - { allow: "imaps://mail.example.com", folders: ["INBOX"], with: { imap_login: box } }
+    - { allow: "rediss://cache.example.com", with: { redis_login: cache } }
+"""
+ASKED = (
+    ("fetch", "ssh://git@github.com/acme/app.git", "", "allow", "ok"), ("push", "ssh://git@github.com/acme/app", "", "allow", "ok"),
+    ("push", "ssh://git@github.com/acme/docs", "", "deny", "method"), ("push", "ssh://git@github.com/other/app", "", "deny", "no_rule"),
+    ("fetch", "ssh://root@github.com/acme/app", "", "deny", "no_rule"), ("fetch", "ssh://git@github.com:2222/acme/app", "", "deny", "no_rule"),
+    ("exec", "ssh://ops@build.example.com", "uptime", "allow", "ok"), ("exec", "ssh://ops@build.example.com", "uptime; id", "deny", "command"),
+    ("shell", "ssh://ops@build.example.com", "", "deny", "method"), ("read", "ssh://ops@build.example.com/", "/srv/a", "allow", "ok"),
+    ("write", "ssh://ops@build.example.com", "/srv/a", "deny", "file"), ("read", "ssh://ops@build.example.com", "/srv/../etc/x", "deny", "file_path"),
+    ("connect", "ssh://ops@build.example.com", "DB.internal:5432", "allow", "ok"), ("connect", "ssh://ops@build.example.com", "db.internal:22", "deny", "ssh_target"),
+    ("connect", "ssh://ops@build.example.com", "127.1:22", "deny", "ssh_target_form"), ("connect", "ssh://ops@build.example.com", "x", "deny", "ssh_target_form"),
+    ("connect", "postgres://db.example.com/orders", "", "ask", "ok"), ("connect", "postgresql://db.example.com/other", "", "deny", "no_rule"),
+    ("connect", "smtps://mail.example.com", "from:bot@example.com ann@example.com bob@example.com", "allow", "ok"),
+    ("connect", "smtps://mail.example.com", "ann@example.com eve@example.net", "deny", "smtp_recipient"),
+    ("connect", "smtps://mail.example.com", "from:eve@example.com ann@example.com", "deny", "smtp_sender"),
+    ("connect", "smtp://mail.example.com", "", "deny", "no_rule"), ("connect", "imaps://mail.example.com", "INBOX", "allow", "ok"),
+    ("connect", "imaps://mail.example.com", "Sent", "deny", "imap_folder"), ("connect", "rediss://cache.example.com", "", "allow", "ok"))
+
+
+def brokers(t, d):
+    """What is not HTTP: decided as by a front, and said in the same words by the command, its --json and a list of tests."""
+    t.write("word", "x")
+    conf = t.write("brokers.yaml", BROKERS % t.tmp)
+    for method, url, text, verdict, code in ASKED:
+        r = d.command("explain", "-c", conf, method, url, *([text] if text else []))
+        j = json.loads(d.command("explain", "-c", conf, "--json", method, url, *([text] if text else [])).stdout)
+        t.ok(r.stdout.split()[0] == verdict == j["decision"] and "(%s)\n" % code in r.stdout and code == j["code"] and "ranges" not in r.stdout,
+             "%s %s %s: %s, %s" % (method, url, text, verdict, code), r.stdout, r.stderr, j)
+    lines = ["- { request: \"%s\", expect: %s, code: %s }" % (" ".join(x for x in (m, u, w) if x), v, c) for m, u, w, v, c in ASKED]
+    tests = t.write("brokers.tests", "config: brokers.yaml\ntests:\n" + "\n".join(lines) + "\n")
+    r = d.command("test", tests)
+    t.eq(r.returncode, 0, "and so does durward test: " + r.stdout[-300:] + r.stderr)
+    for words in (("GET", "ssh://git@github.com/acme/app"), ("fetch", "ssh://github.com/acme/app"), ("exec", "ssh://ops@build.example.com"),
+                  ("exec", "ssh://ops@build.example.com/x", "uptime"), ("fetch", "ssh://git@github.com"), ("GET", "https://example.com", "x"),
+                  ("SELECT", "postgres://db.example.com/orders"), ("connect", "postgres://a@db.example.com/orders"),
+                  ("connect", "redis://cache.example.com", "GET x"), ("connect", "imaps://mail.example.com?x")):
+        r = d.command("explain", "-c", conf, *words)
+        t.ok(r.returncode == 2 and r.stdout == "" and len(r.stderr.splitlines()[0]) > 20, "refused, with what to do: %s" % " ".join(words), r.stderr)
+
+
 def decisions(t, s, gate):
     d = s.d
     for method, path, word, code in QUESTIONS:
@@ -166,6 +224,7 @@ def decisions(t, s, gate):
                 "{ allow: m.example, with: { bearer: k }, mcp: { tools: [a] } },\n"
                 "{ allow: r.example, with: { bearer: k }, ranges: true }] } }\n")
     os.chmod(scoped, 0o600)
+    brokers(t, d)
     r = d.command("explain", "-c", scoped, "GET", "https://a.example/x?a=1&_method=DELETE")
     t.ok(r.stdout.startswith("deny") and "(method_override)" in r.stdout,
          "another method in the query is denied where methods are named", r.stdout)

@@ -141,9 +141,10 @@ export class Durward {
     return (await this.#json("GET", "/v1/policy" + query([["name", name]]))).policy;
   }
 
-  /** What a policy would say to a request; nothing is sent. */
-  async explain(method: string, url: string, policy?: string): Promise<Explanation> {
-    return this.#json("POST", "/v1/explain", { method, url, policy });
+  /** What a policy would say to a request; nothing is sent. `text`: of ssh:// the command, the target or the file, of smtp://
+   * recipients, of imap:// a folder, as durward(1) says of `explain`. */
+  async explain(method: string, url: string, policy?: string, text?: string): Promise<Explanation> {
+    return this.#json("POST", "/v1/explain", { method, url, policy, text });
   }
 
   /** Records of the audit log that match, oldest first; the newest `limit` (1000) of them. */

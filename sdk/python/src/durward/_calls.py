@@ -141,9 +141,9 @@ def policy(name: str | None) -> Call[dict[str, Any]]:
                 lambda b: dict(json.loads(b)["policy"]))
 
 
-def explain(method: str, url: str, policy: str | None) -> Call[Explanation]:
+def explain(method: str, url: str, policy: str | None, text: str | None) -> Call[Explanation]:
     return Call("POST", "/v1/explain", lambda b: Explanation.read(json.loads(b)),
-                _json(_given(method=method, url=url, policy=policy)))
+                _json(_given(method=method, url=url, policy=policy, text=text)))
 
 
 def verify_log() -> Call[dict[str, Any]]:

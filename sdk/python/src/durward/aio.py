@@ -226,9 +226,10 @@ class AsyncDurward:
         """Its rules with presets expanded; secrets are names."""
         return await self._do(_calls.policy(name))
 
-    async def explain(self, method: str, url: str, policy: str | None = None) -> Explanation:
-        """What a policy would say to a request; nothing is sent."""
-        return await self._do(_calls.explain(method, url, policy))
+    async def explain(self, method: str, url: str, policy: str | None = None, *, text: str | None = None) -> Explanation:
+        """What a policy would say to a request; nothing is sent. text: of ssh:// the command, the target or the file (HOST:PORT,
+        a path), of smtp:// recipients, of imap:// a folder, as durward(1) says of `explain`."""
+        return await self._do(_calls.explain(method, url, policy, text))
 
     async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
         """What happened to sandboxes, after this sequence number: of the last 1000 since the daemon's controller

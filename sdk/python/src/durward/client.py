@@ -167,9 +167,10 @@ class Durward:
         """Its rules with presets expanded; secrets are names."""
         return self._do(_calls.policy(name))
 
-    def explain(self, method: str, url: str, policy: str | None = None) -> Explanation:
-        """What a policy would say to a request; nothing is sent."""
-        return self._do(_calls.explain(method, url, policy))
+    def explain(self, method: str, url: str, policy: str | None = None, *, text: str | None = None) -> Explanation:
+        """What a policy would say to a request; nothing is sent. text: of ssh:// the command, the target or the file (HOST:PORT,
+        a path), of smtp:// recipients, of imap:// a folder, as durward(1) says of `explain`."""
+        return self._do(_calls.explain(method, url, policy, text))
 
     def events(self, after: int = 0, limit: int = 100) -> list[Event]:
         """What happened to sandboxes, after this sequence number: of the last 1000 since the daemon's controller

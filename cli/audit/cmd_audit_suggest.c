@@ -33,13 +33,33 @@ static void print_scalar(const char *text)
     printf(plain ? "%s" : "\"%s\"", text);
 }
 
+/* As YAML takes them: in JSON's own form. */
+static void print_more(const json_t *rule)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)rule, key, value)
+    {
+        char *text = strcmp(key, "allow") == 0 || strcmp(key, "methods") == 0
+                         ? NULL
+                         : json_dumps(value, JSON_ENCODE_ANY);
+        if (text)
+            printf("        %s: %s\n", key, text);
+        free(text);
+    }
+}
+
 static void print_rule(const json_t *one)
 {
     const json_t *rule = json_object_get(one, "rule"), *methods = json_object_get(rule, "methods");
+    const char *allow = json_string_value(json_object_get(rule, "allow"));
     printf("      - allow: ");
-    print_scalar(json_string_value(json_object_get(rule, "allow")));
+    print_scalar(allow);
     printf("  # %lld denied%s\n", (long long)json_integer_value(json_object_get(one, "denied")),
            json_is_true(json_object_get(one, "name_only")) ? "; only the name is known" : "");
+    if (strstr(allow, "://") && strncmp(allow, "http", 4) != 0)
+        printf("        with: {}  # and the secret of its login, see durward.yaml(5)\n");
+    print_more(rule);
     if (json_array_size(methods) == 0)
         return;
     printf("        methods: [");

@@ -8,6 +8,7 @@
 #include "audit_read.h"
 #include "authority.h"
 #include "method.h"
+#include "suggest_broker.h"
 
 enum { SEGMENTS_MAX = 64, SIMILAR = 3 /* so many paths may differ in a segment and stay apart */ };
 
@@ -15,6 +16,7 @@ enum { SEGMENTS_MAX = 64, SIMILAR = 3 /* so many paths may differ in a segment a
 struct wish {
     char *policy, *host, *path;
     uint32_t methods; /* bits of rules/policy/method.h */
+    json_t *more;     /* of what is not HTTP: what its rule says beside */
     uint64_t count;
     bool gone; /* merged into another */
     bool rest; /* the path went on with an empty segment, which a rule names by "**" alone */
@@ -40,6 +42,7 @@ static void wish_done(struct wish *w)
     free(w->policy);
     free(w->host);
     free(w->path);
+    json_decref(w->more);
 }
 
 void suggest_free(struct suggest *s)
@@ -68,11 +71,13 @@ static bool host_text(const char *scheme, const char *authority, char *to, size_
     return true;
 }
 
+/* more is taken over. */
 static void add(struct suggest *s, const struct query_row *r, const char *host, const char *path,
-                uint32_t method)
+                uint32_t method, json_t *more)
 {
     if (s->n == SUGGEST_MAX) {
         s->left_out++;
+        json_decref(more);
         return;
     }
     if (s->n == s->room) {
@@ -80,6 +85,7 @@ static void add(struct suggest *s, const struct query_row *r, const char *host, 
         struct wish *grown = realloc(s->at, room * sizeof *grown);
         if (grown == NULL) {
             s->left_out++;
+            json_decref(more);
             return;
         }
         s->at = grown;
@@ -89,6 +95,7 @@ static void add(struct suggest *s, const struct query_row *r, const char *host, 
                      .host = strdup(host),
                      .path = strdup(path),
                      .methods = method,
+                     .more = more,
                      .count = r->count > 0 ? (uint64_t)r->count : 1};
     if (w.policy && w.host && w.path)
         s->at[s->n++] = w;
@@ -104,14 +111,22 @@ void suggest_add(struct suggest *s, const struct query_row *r)
         return;
     if (r->kind == RECORD_DNS && strcmp(r->code, "dns_denied") == 0) {
         if (host_text("https", r->target, host, sizeof host))
-            add(s, r, host, "", 0);
+            add(s, r, host, "", 0, NULL);
+        return;
+    }
+    const char *path;
+    json_t *more;
+    bool http = strncmp(r->scheme, "http", 4) == 0 || r->scheme[0] == 0;
+    if (r->kind == RECORD_DENIED && !http) {
+        if (suggest_broker(r, host, sizeof host, &path, &more))
+            add(s, r, host, path, 0, more);
         return;
     }
     if (r->kind != RECORD_DENIED || !rule_missing)
         return;
     bool whole = r->path[0] == '/' && r->authority[0];
     if (host_text(r->scheme, r->authority[0] ? r->authority : r->target, host, sizeof host))
-        add(s, r, host, whole ? r->path : "", whole ? method_bit(slice_str(r->method)) : 0);
+        add(s, r, host, whole ? r->path : "", whole ? method_bit(slice_str(r->method)) : 0, NULL);
 }
 
 /* ---- merging ---- */
@@ -147,6 +162,8 @@ static void unite(struct suggest *s)
         into->methods |= w->methods;
         into->rest |= w->rest;
         into->count += w->count;
+        if (into->more && w->more)
+            suggest_broker_join(into->more, w->more);
         wish_done(w);
         *w = (struct wish){0};
     }
@@ -232,6 +249,7 @@ static json_t *rule_of(const struct wish *w)
             json_array_append_new(methods, json_string(method_name(i)));
     if (json_array_size(methods) > 0)
         json_object_set(rule, "methods", methods);
+    json_object_update(rule, w->more);
     json_decref(methods);
     return rule;
 }
@@ -239,7 +257,7 @@ static json_t *rule_of(const struct wish *w)
 /* A bare name is answered by any rule of its host. */
 static bool covered(const struct suggest *s, size_t i)
 {
-    if (s->at[i].path[0])
+    if (s->at[i].path[0] || s->at[i].more)
         return false;
     return (i > 0 && same_host(&s->at[i - 1], &s->at[i])) ||
            (i + 1 < s->n && same_host(&s->at[i + 1], &s->at[i]));
@@ -270,7 +288,7 @@ json_t *suggest_rules(struct suggest *s)
             continue;
         json_array_append_new(list, json_pack("{s:s, s:o, s:I, s:b}", "policy", w->policy, "rule",
                                               rule_of(w), "denied", (json_int_t)w->count,
-                                              "name_only", w->path[0] == 0));
+                                              "name_only", w->path[0] == 0 && w->more == NULL));
     }
     return list;
 }

@@ -3,6 +3,7 @@
 the key is the vault's, the server's key is pinned, and what no rule allows never reaches it."""
 import base64
 import hashlib
+import json
 import os
 import re
 import signal
@@ -324,6 +325,32 @@ def reloaded(t, server):
     d.stop()
 
 
+def suggested(t, server):
+    """From what was denied to rules that allow just that, once each has its login."""
+    d = bed(t, server, [rule(server, "", commands=["echo hello"])], "suggested")
+    asked = (("exec", "", "uname -a"), ("exec", "", "id -un"), ("connect", "", "db.internal:5432"), ("fetch", "/acme/a", ""), ("push", "/acme/a", ""),
+             ("fetch", "/acme/b.git", ""))
+    at = "%s@%s" % (server.user, HOST)
+    box = durward.Sandbox(d)
+    box.sh("for c in 'uname -a' 'id -un'; do ssh %s \"$c\"; done; ssh -W db.internal:5432 %s; git ls-remote ssh://%s/acme/a; git ls-remote ssh://%s/acme/b.git;"
+           "git init -q r; cd r; git commit -q --allow-empty -m x; git push -q ssh://%s/acme/a HEAD:refs/heads/x; ssh nobody@%s true" %
+           (at, at, at, at, at, HOST), env=IDENTITY)
+    box.close()
+    d.settle()
+    got = json.loads(d.command("audit", "suggest", "--json", d.audit_dir).stdout)
+    rules = [x["rule"] for x in got]
+    want = [{"allow": "ssh://" + at, "commands": ["uname -a", "id -un"], "forward": ["db.internal:5432"]}, {"allow": "ssh://%s/acme/a" % at},
+            {"allow": "ssh://%s/acme/b.git" % at, "access": "read-only"}, {"allow": "ssh://nobody@" + HOST, "commands": ["true"]}]
+    t.eq(sorted(rules, key=str), sorted(want, key=str), "audit suggest: rules of ssh:// for what was denied, and no others")
+    text = d.command("audit", "suggest", d.audit_dir).stdout
+    t.ok(text.count("with: {}") == 4 and 'commands: ["uname -a", "id -un"]' in text, "in the form of the configuration", text)
+    d.policy("coder", [dict(r, **{"with": {"ssh_key": "deploy"}, "host_keys": server.host_key}) for r in rules])
+    d.save()
+    for method, path, more in asked:
+        r = d.command("explain", "-c", d.conf, method, "ssh://%s%s" % (at, path), *([more] if more else []))
+        t.ok(r.stdout.startswith("allow "), "with them it would be allowed: %s %s%s" % (method, path, more), r.stdout, r.stderr)
+
+
 def kinds(t):
     """Keys of other kinds, as ssh-keygen writes them."""
     for kind in ("rsa", "ecdsa"):
@@ -367,6 +394,7 @@ def main(t):
     box.close()
     t.part(wrong_key, t, server)
     t.part(reloaded, t, server)
+    t.part(suggested, t, server)
     t.part(kinds, t)
     for pid, line in tap.descendants():  # what a server without root leaves running when its client goes, for want of a terminal
         if line == "sleep 30":

@@ -21,9 +21,16 @@ def watch_key(scanner, name, file):
     with open(file) as f:
         body = "".join(f.read().split("\n")[1:-2])
     der = _openssl("pkey", "-in", file, "-outform", "DER")
-    at = der.find(b"\x04\x20") if len(der) < 200 else len(der) // 2
+    marks = [m for m in (b"\x02\x01\x01\x04", b"\x04\x22\x04") if m in der and len(der) < 250]  # RFC 5915, RFC 8410: its length is next
+    if marks:
+        at = der.index(marks[0]) + len(marks[0])
+        number = der[at + 1:at + 1 + der[at]]
+    else:
+        number = der[len(der) // 2:][:32]  # of RSA, in the middle of the private parts
+    assert len(number) >= 32
     scanner.add(name, body[60:110].encode() if len(body) > 110 else body.encode())
-    scanner.needles[der[at + 2:at + 34]] = (name, "number")
+    scanner.needles[number] = (name, "number")
+    scanner.longest = max(scanner.longest, len(number))
 
 
 class Authority:

@@ -19,7 +19,7 @@ BENIGN = {"archive": "image", "asked": "list", "authority": "name", "aws": "head
           "request_head": "put", "scrub": "forms", "socks5": "name", "token": "payload",
           "websocket": "hello", "aws_chunks": "plain", "captured": "json", "log_index": "q0", "signed": "signature",
           "tls_text": "tls13_256", "placement_slots": "form", "policy_image": "all", "override": "form", "repair": "ok", "target": "plain",
-          "view_name": "plain", "ssh": "login", "postgres": "extended", "redis": "pipeline", "mysql": "commands", "smtp": "text", "imap": "commands", "scram": "text", "statement": "begin", "mcp_reply": "plain", "mcp_stream": "endpoint", "stdio_mcp": "batch", "llm_call": "chat", "llm_reply": "chat", "llm_session": "create", "detect": "form", "guide_mcp": "list", "sftp": "write", "scp": "take",
+          "view_name": "plain", "ssh": "login", "postgres": "extended", "redis": "pipeline", "mysql": "commands", "smtp": "text", "imap": "commands", "scram": "text", "statement": "begin", "mcp_reply": "plain", "mcp_stream": "endpoint", "stdio_mcp": "batch", "llm_call": "chat", "llm_reply": "chat", "llm_session": "create", "llm_usage": "events", "detect": "form", "guide_mcp": "list", "sftp": "write", "scp": "take",
           "login": "challenge", "fleet_head": "seen"}
 FACTOR, NOISE_NS, PAGE = 10, 3000, 4096
 SIZES = (4096, 32768)

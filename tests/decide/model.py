@@ -371,7 +371,7 @@ class Policy:
             return refusal(q, a.code)
         if not self.by_injector(a.rule, q.host) or secret != (a.rule.secret or ""):
             return 403, "grant_denied"
-        if "mcp" in a.rule.said and q.method not in ("GET", "DELETE"):
+        if "mcp" in a.rule.said and q.method not in ("GET", "DELETE", "OPTIONS"):
             return 403, "mcp"  # what a gate says is not enough: there is no message
         return 200, None
 
@@ -434,7 +434,7 @@ def asked_of_body(said, q):
         return "graphql" if what != "graphql" or "mutation" in names else None
     if "mcp" in said:
         if q.body is None:
-            return None if q.method in ("GET", "DELETE") else "mcp"
+            return None if q.method in ("GET", "DELETE", "OPTIONS") else "mcp"
         if q.kind != "application/json":
             return "content_type"
         if q.body[0] == "broken":

@@ -133,6 +133,7 @@ def refused(t, d, box, server, password, ask):
         t.ok(status == 255 and out == "" and words in err, "a server that does otherwise (%s) is given up, with the reason" % user, out, err)
         t.eq(sum(r[2] == password for r in server.came(user)), told, "having been told the password %s" % ("once" if told else "never"))
         t.ok(password not in out + err, "and what it says of it comes not in")
+    tap.wait_for(lambda: len(d.kinds("aborted")) >= 9, 10)
     ends = [r for r in d.kinds("aborted") if r.get("code") in ("ssh_login", "upstream_closed", "upstream_ssh")]
     t.ok(len(ends) == 9 and not any(password in str(r) for r in ends), "each is on record, without it", str(ends)[:600])
 

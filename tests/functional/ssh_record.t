@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, sshd, tap  # noqa: E402
+from harness import api, durward, sshd, tap  # noqa: E402
 
 HOST, OTHER, TYPED, REDACTED = "build.example.com", "other.example.com", "typed.example.com", "redacted.example.com"
 COMMANDS = ["echo *", "echo \"hello world\"", "cat", "head -c * /dev/zero", "exit *", "stty size", "sleep *", "echo first; echo second"]
@@ -34,6 +34,16 @@ c.sendall(b"\\4"); c.recv_exit_status(); t.close()
 def rule(server, host, **more):
     return dict({"allow": "ssh://%s@%s" % (server.user, host), "with": {"ssh_key": "deploy"}, "host_keys": server.host_key,
                  "commands": COMMANDS, "terminal": True}, **more)
+
+
+def bed(t, server, name, rules):
+    d = durward.Durward(t, name)
+    d.secret("deploy_key", server.key)
+    d.secrets["deploy"] = {"ssh_key": {"key": "deploy_key"}}
+    for host in (HOST, OTHER, TYPED, REDACTED):
+        d.resolve[host + ":22"] = server.address
+    d.policy("coder", rules)
+    return d
 
 
 class Log:
@@ -182,17 +192,21 @@ def looked_through(t, box, d, server, log):
     t.ok(token.encode() not in whole and key.splitlines()[1].encode() not in whole, "nor anywhere in the log")
 
 
-def share(t, box, d, server, log):
+def share(t, server):
     """What is looked through has its memory: a sandbox that has its part of it gets no more recordings, and another one does."""
-    other = durward.Sandbox(d)
-    box.sh("for i in $(seq 20); do (ssh %s@%s 'sleep 32' >/dev/null 2>~/err.$i &) ; done" % (server.user, REDACTED))
-    t.ok(tap.wait_for(lambda: "no memory for a recording" in box.sh("cat ~/err.*")[1], 40), "a sandbox gets no more recordings than its part",
-         box.sh("cat ~/err.*")[1][-600:])
-    status, out, err = other.sh("ssh %s@%s 'echo hello'" % (server.user, REDACTED))
-    t.eq((status, out), (0, "hello\n"), "another one does: " + err)
-    box.sh("pkill ssh")
-    t.ok(tap.wait_for(lambda: box.sh("ssh %s@%s 'echo hello'" % (server.user, REDACTED))[1] == "hello\n", 20), "and this one when others are over")
-    other.close()
+    d = bed(t, server, "share", [rule(server, REDACTED, record="all", record_redact="credentials")])
+    d.serve()
+    calls = api.Api(d.socket)
+    box, other = (calls.create(policy="coder")["id"] for _ in range(2))
+    hello = "ssh %s@%s 'echo hello' 2>&1" % (server.user, REDACTED)
+    calls.sh(box, "for i in $(seq 20); do (ssh %s@%s 'sleep 32' >/dev/null 2>err.$i &) ; done" % (server.user, REDACTED))
+    t.ok(tap.wait_for(lambda: b"no memory for a recording" in calls.sh(box, "cat err.*")[1], 40), "a sandbox gets no more recordings than its part",
+         calls.sh(box, "cat err.*")[1][-600:])
+    t.eq(calls.sh(other, hello), (0, b"hello\n"), "another one does")
+    calls.sh(box, "pkill ssh")
+    t.ok(tap.wait_for(lambda: calls.sh(box, hello)[1] == b"hello\n", 20), "and this one when others are over")
+    calls.close()
+    d.stop()
 
 
 def others(t, box, d, server, log):
@@ -225,12 +239,7 @@ def main(t):
         t.skip("everything", why)
         return
     server = sshd.Sshd(t, options=["MaxStartups 400"])
-    d = durward.Durward(t, "d")
-    d.secret("deploy_key", server.key)
-    d.secrets["deploy"] = {"ssh_key": {"key": "deploy_key"}}
-    for host in (HOST, OTHER, TYPED, REDACTED):
-        d.resolve[host + ":22"] = server.address
-    d.policy("coder", [rule(server, HOST, record="output"), rule(server, OTHER), rule(server, TYPED, record="all", record_megabytes=2),
+    d = bed(t, server, "d", [rule(server, HOST, record="output"), rule(server, OTHER), rule(server, TYPED, record="all", record_megabytes=2),
                        rule(server, REDACTED, record="all", record_redact="credentials")])
     box, log = durward.Sandbox(d, binds=durward.client_binds("venv")), Log(t, d)
     t.part(commands, t, box, server, log)
@@ -238,9 +247,9 @@ def main(t):
     t.part(bounded, t, box, server, log)
     t.part(terminal, t, box, server, log)
     t.part(looked_through, t, box, d, server, log)
-    t.part(share, t, box, d, server, log)
     t.part(others, t, box, d, server, log)
     box.close()
+    t.part(share, t, server)
     for pid, line in tap.descendants():
         if line.startswith("sleep "):
             os.kill(pid, signal.SIGKILL)

@@ -132,10 +132,12 @@ static int set_policy(struct route *r, const struct policy_message *told)
 
 /* ---- controller channel: names, denials, proposals ---- */
 
+/* It may speak before the parent's W_BIND, which says what this gate is: what may be seen is kept,
+ * and who comes too early has no policy to come by. */
 static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
-    bool local = p->gate.mode == GATE_LOCAL;
+    bool local = p->gate.mode == GATE_LOCAL || p->gate.mode == GATE_SPARE;
     switch (m->type) {
     case W_PROPOSED:
         return guide_proposed(p->gate.guide, m);

@@ -17,7 +17,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, h2, scene, tap  # noqa: E402
+from harness import api, durward, h2, scene, tap  # noqa: E402
 from harness.nginx import free_port  # noqa: E402
 
 BASE = "/v1/sandboxes"
@@ -628,6 +628,24 @@ def others(t):
     t.eq(s.d.stop(), 0, "that daemon ends well")
 
 
+def early(t):
+    """The controller may speak to a gate before the parent has said what that gate is: in daemons that have just begun, seen in one of
+    ten. Who is not heard then has no previews."""
+    deaf = []
+    for i in range(30):
+        d = durward.Durward(t, "early%d" % i)
+        d.extra["controller"] = dict(d.config()["controller"], preview="127.0.0.1:%d" % free_port())
+        d.policies["coder"] = {"rules": [], "sandbox": {"previews": True, "services": {"web": 8000}}}
+        d.serve()
+        c = api.Api(d.socket)
+        for box in [c.create(policy="coder")["id"] for _ in range(3)]:
+            if not tap.wait_for(lambda: tried(Preview(c, box), token=True)[0] != 0, 2, 0.05):  # no service is there yet, and that is said
+                deaf.append((i, box))
+        c.close()
+        d.stop()
+    t.eq(deaf, [], "each of three sandboxes of thirty daemons hears what may be seen of it")
+
+
 def main(t):
     s = scene.Scene(t)
     port, s.console = free_port(), "127.0.0.1:%d" % free_port()
@@ -661,6 +679,7 @@ def main(t):
     t.eq(s.d.stop(), 0, "the daemon ends well")
     t.part(configuration, t, s.d)
     t.part(others, t)
+    t.part(early, t)
 
 
 tap.run(main, timeout=240)

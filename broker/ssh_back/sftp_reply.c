@@ -115,6 +115,7 @@ static void take(struct sftp_session *s, struct sftp_reply *r)
 {
     struct sftp_slot slot = s->slots[r->id];
     s->slots[r->id].used = false;
+    s->slots[r->id].record.counter = 0; /* its end is written once, by whoever has the copy */
     switch (slot.op) {
     case SFTP_OPEN:
     case SFTP_OPENDIR:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """Files over SSH with the clients of others (OpenSSH's sftp and scp, paramiko, AsyncSSH) inside a sandbox and OpenSSH's server outside:
 what the patterns of a rule allow goes both ways and whole, and nothing else is read, written, listed or removed, by whatever name."""
+import collections
 import hashlib
 import os
 import subprocess
@@ -251,6 +252,8 @@ def records(t, d, server, tree):
     tap.wait_for(lambda: all(r["id"] in ended() for r in admitted), 5)  # a client was killed just now
     ends = ended()
     t.ok(admitted and all(r["id"] in ends for r in admitted), "all that began has an end", str([r for r in admitted if r["id"] not in ends]))
+    more = [i for i, n in collections.Counter(r["id"] for r in d.kinds("completed") + d.kinds("aborted")).items() if n != 1]
+    t.eq(more, [], "each request has one end, also the last one of a session")
     by = {(r.get("method"), r.get("path")): r for r in admitted}
     down, up = by.get(("read", tree.at("read/big")), {}), by.get(("write", tree.at("up/big")), {})
     t.ok(down.get("user") == server.user and down.get("authority") == HOST and down.get("credential") == "deploy" and down.get("sandbox"),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "authority.h"
+#include "ssh_files.h"
 
 static const char *text_of(const json_t *line, const char *name)
 {
@@ -57,11 +58,37 @@ static json_t *list_of(const char *key, const char *value)
     return *value ? json_pack("{s:[s]}", key, value) : NULL;
 }
 
+static json_t *of_file(const struct query_row *r)
+{
+    unsigned v = 0;
+    while (v < SSH_FILE_VERBS && strcmp(r->method, ssh_file_verb_name((enum ssh_file_verb)v)) != 0)
+        v++;
+    if (strchr(r->path, '*') || strchr(r->detail, '*') || !r->path[0])
+        return NULL;
+    switch (v) {
+    case SSH_FILE_SEE:
+    case SSH_FILE_LIST:
+    case SSH_FILE_GET:
+    case SSH_FILE_READ_LINK:
+        return list_of("read_files", r->path);
+    case SSH_FILE_GET_PUT:
+        return json_pack("{s:[s], s:[s]}", "read_files", r->path, "write_files", r->path);
+    case SSH_FILE_PUT:
+    case SSH_FILE_SET:
+    case SSH_FILE_MAKE_DIRECTORY:
+        return list_of("write_files", r->path);
+    case SSH_FILE_DELETE:
+    case SSH_FILE_DELETE_DIRECTORY:
+        return list_of("remove_files", r->path);
+    case SSH_FILE_RENAME: /* its record says to where */
+        return json_pack("{s:[s], s:[s]}", "remove_files", r->path, "write_files", r->detail);
+    default:
+        return NULL; /* no rule allows it; or it is sftp, of whose files each has a denial */
+    }
+}
+
 static json_t *of_ssh(const struct query_row *r, const json_t *line)
 {
-    static const char *const reads[] = {"see", "list", "read", "readlink"}, *const removes[] = {
-                                                                                "delete", "rmdir",
-                                                                                "rename"};
     const char *target = text_of(line, "target"), *command = text_of(line, "command");
     if (strcmp(r->method, "fetch") == 0)
         return json_pack("{s:s}", "access", "read-only");
@@ -73,12 +100,7 @@ static json_t *of_ssh(const struct query_row *r, const json_t *line)
         return list_of("forward", target);
     if (strcmp(r->method, "exec") == 0)
         return strchr(command, '*') ? NULL : list_of("commands", command);
-    if (strcmp(r->method, "sftp") == 0 || strchr(r->path, '*'))
-        return NULL; /* of its files each has a denial */
-    return list_of(is_one(r->method, reads, ARRAY_LEN(reads))       ? "read_files"
-                   : is_one(r->method, removes, ARRAY_LEN(removes)) ? "remove_files"
-                                                                    : "write_files",
-                   r->path);
+    return of_file(r);
 }
 
 /* NULL: a rule cannot say it. */

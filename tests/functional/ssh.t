@@ -327,19 +327,22 @@ def reloaded(t, server):
 
 def suggested(t, server):
     """From what was denied to rules that allow just that, once each has its login."""
-    d = bed(t, server, [rule(server, "", commands=["echo hello"])], "suggested")
+    d = bed(t, server, [rule(server, "", commands=["echo hello"], read_files=["/nowhere/**"])], "suggested")
     asked = (("exec", "", "uname -a"), ("exec", "", "id -un"), ("connect", "", "db.internal:5432"), ("fetch", "/acme/a", ""), ("push", "/acme/a", ""),
-             ("fetch", "/acme/b.git", ""))
+             ("fetch", "/acme/b.git", ""), ("list", "", "/etc/one"), ("mkdir", "", "/srv/new"), ("remove", "", "/srv/old"), ("write", "", "/srv/to"),
+             ("remove", "", "/srv/from"))
     at = "%s@%s" % (server.user, HOST)
     box = durward.Sandbox(d)
     box.sh("for c in 'uname -a' 'id -un'; do ssh %s \"$c\"; done; ssh -W db.internal:5432 %s; git ls-remote ssh://%s/acme/a; git ls-remote ssh://%s/acme/b.git;"
-           "git init -q r; cd r; git commit -q --allow-empty -m x; git push -q ssh://%s/acme/a HEAD:refs/heads/x; ssh nobody@%s true" %
-           (at, at, at, at, at, HOST), env=IDENTITY)
+           "git init -q r; cd r; git commit -q --allow-empty -m x; git push -q ssh://%s/acme/a HEAD:refs/heads/x; ssh nobody@%s true;"
+           "printf -- '-%%s\\n' 'ls /etc/one' 'mkdir /srv/new' 'rm /srv/old' 'rename /srv/from /srv/to' | sftp -q -b - %s" %
+           (at, at, at, at, at, HOST, at), env=IDENTITY)
     box.close()
     d.settle()
     got = json.loads(d.command("audit", "suggest", "--json", d.audit_dir).stdout)
     rules = [x["rule"] for x in got]
-    want = [{"allow": "ssh://" + at, "commands": ["uname -a", "id -un"], "forward": ["db.internal:5432"]}, {"allow": "ssh://%s/acme/a" % at},
+    want = [{"allow": "ssh://" + at, "commands": ["uname -a", "id -un"], "forward": ["db.internal:5432"],
+             "read_files": ["/etc/one", "/srv/old"], "write_files": ["/srv/new", "/srv/to"], "remove_files": ["/srv/old", "/srv/from"]}, {"allow": "ssh://%s/acme/a" % at},
             {"allow": "ssh://%s/acme/b.git" % at, "access": "read-only"}, {"allow": "ssh://nobody@" + HOST, "commands": ["true"]}]
     t.eq(sorted(rules, key=str), sorted(want, key=str), "audit suggest: rules of ssh:// for what was denied, and no others")
     text = d.command("audit", "suggest", d.audit_dir).stdout
